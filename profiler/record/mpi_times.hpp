@@ -125,7 +125,7 @@ class MpiTimes {
   static bool may_poll() noexcept { return here_.polls.unchecked != 0 && here_.frame == nullptr; }
   // Before a Poll, otherwise: the caller has found that it is to be recorded. `without_check`: in the process's main
   // thread, if it has called open(), the next ones need not ask. Their numbers come to the record later, with its next
-  // call of another kind or stop(); those of other threads, of whose end nobody tells, at once.
+  // call of another kind or stop(); those of other threads, of whose end nobody tells, with each.
   void start_polls(bool without_check) noexcept {
     write_polls(here_.polls);
     here_.polls.times = this;
@@ -158,6 +158,8 @@ class MpiTimes {
     }
     ~Poll() {
       if (!has_ended_) end_found();
+      // Of a thread that may end now nobody would take it.
+      if (!here_.polls.may_be_unchecked) here_.polls.times->write_polls(here_.polls);
     }
     Poll(const Poll&) = delete;
     Poll& operator=(const Poll&) = delete;

@@ -1,6 +1,6 @@
 // Rank 0 polls in quick succession for what rank 1 sends 20 ms later, by two functions in turn, ROUNDS times. Prints
 // how often it called each, all rounds together and after them: there, once more while recording is off, which does not
-// count. MPI_Finalize comes from another thread, which is to find them all.
+// count, and from threads that end with a poll. MPI_Finalize comes from another thread, which is to find them all.
 #include <mpi.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -12,6 +12,11 @@ static int poll(int times) {
     int other;
     MPI_Iprobe(MPI_ANY_SOURCE, 2, MPI_COMM_SELF, &other, MPI_STATUS_IGNORE);
   }
+  return times;
+}
+
+static void* poll_in_thread(void* times) {
+  poll(*(int*)times);
   return times;
 }
 
@@ -51,8 +56,13 @@ int main(int count, char** arguments) {
     MPI_Pcontrol(1);
     probes += poll(5);
   }
-  if (rank == 0) printf("%d %d\n", tests, probes);
   pthread_t thread;
+  for (int times = 1; rank == 0 && times < 30; times += 7) {
+    if (pthread_create(&thread, NULL, poll_in_thread, &times) != 0) return 1;
+    pthread_join(thread, NULL);
+    probes += times;
+  }
+  if (rank == 0) printf("%d %d\n", tests, probes);
   if (pthread_create(&thread, NULL, finalize, NULL) != 0) return 1;
   pthread_join(thread, NULL);
   return 0;
