@@ -14,6 +14,9 @@ namespace {
 constexpr std::size_t most_sections = 1024;
 // Of calls with lateness, and of those without.
 constexpr double fewest_calls = 10;
+// Those without, part of those with. Where the same rank is late nearly always, few are left but the calls at which
+// something held up the others as long: they tell nothing of what the others do without it.
+constexpr double least_even = 0.25;
 constexpr double late_part = 0.5;
 constexpr double even_part = 0.25;
 // Where calls with lateness are shorter than the others by more than this part of it, the ranks do other things there.
@@ -85,7 +88,7 @@ Relieved Relief::judge(std::size_t site, const Bins& bins) {
     if (calls.mean_lateness_ns() >= late_part * usual_ns) late.add(calls);
     if (calls.mean_lateness_ns() <= even_part * usual_ns) even.add(calls);
   }
-  if (late.count < fewest_calls || even.count < fewest_calls) return out;
+  if (late.count < fewest_calls || even.count < std::max(fewest_calls, least_even * late.count)) return out;
   const double lateness_ns = late.mean_lateness_ns() - even.mean_lateness_ns();
   const double share = (late.mean_length_ns() - even.mean_length_ns()) / lateness_ns;
   const double error = standard_errors * std::sqrt(late.variance() + even.variance()) / lateness_ns;

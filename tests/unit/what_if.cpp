@@ -332,6 +332,20 @@ TEST_CASE("what if: lateness that relieves the others is not sold as a gain") {
   CHECK(report.what_if.relieved.empty());
 }
 
+TEST_CASE("what if: a rank that is late nearly always does not relieve the others") {
+  World world(2);
+  // At every sixth call something holds up rank 0, too.
+  for (int i = 0; i < 120; ++i) {
+    world.compute(0, i % 6 == 5 ? 6 * ms : 4 * ms);
+    world.compute(1, 6 * ms);
+    world.call(Collective::allreduce, 1);
+  }
+  const Report report = world.report();
+  CHECK(report.what_if.relieved.empty());
+  CHECK(gain_of(report, 1) == Approx(100 * 2 * ms).epsilon(0.01));
+  CHECK(report.next.at(0).starts_with("Give rank 1 less work"));
+}
+
 TEST_CASE("what if: where ranks share cores nothing is foretold unless each has its own when it needs it") {
   World world = two_sites();
   const auto wait_for_core = [&](std::uint64_t ns) {
