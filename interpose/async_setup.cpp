@@ -24,7 +24,7 @@ std::uint64_t key_of(std::uint64_t communicator, const Plan& plan) noexcept {
 Reason join(std::uint64_t communicator, const Members& members, Plan& plan, std::uint64_t call) noexcept {
   Joining& joining = plan.joining;
   Regions& regions = members.resources.regions;
-  if (!regions.exists()) return plan.failure = Reason::no_shared_memory;
+  if (!regions.exists()) return plan.failure = members.resources.why_no_memory;
   if (!joining.is_joined) {
     // Memory that is not there now may be there later; who asks less and less often loses nothing by it.
     if (call < joining.next_try) return Reason::no_shared_memory;

@@ -44,13 +44,20 @@ int papaya_flavour_select(const char* collective, const char* selection) {
   using namespace papaya;
   Runtime& process = runtime();
   Collective which{};
-  if (collective == nullptr || selection == nullptr || !process.active.load(std::memory_order_acquire)) return 1;
+  if (!process.active.load(std::memory_order_acquire)) return 1;
+  if (collective == nullptr || selection == nullptr) {
+    if (process.job.rank == 0)
+      log::warn(std::string("papaya_set_algorithm: the ") + (collective == nullptr ? "collective" : "selection") +
+                " is a null pointer; nothing is changed.");
+    return 1;
+  }
   std::string problem = "no such collective";
   if (!tuning::collective_of(collective, which) || !process.job.selection.select(which, selection, problem)) {
     if (process.job.rank == 0)
       log::warn("papaya_set_algorithm(" + std::string(collective) + ", " + selection + "): " + problem);
     return 1;
   }
+  process.job.is_set_by_program[index_of(which)] = true;
   const std::string old_names = process.job.selection.old_names_warning();
   if (process.job.rank == 0 && !old_names.empty()) log::warn(old_names);
   communicators::forget_choices();

@@ -32,7 +32,8 @@ bool probe_single_copy(OutOfBand& node) {
 }  // namespace
 
 void NodeMemory::open(const Job& job, NodeWindow::File file) {
-  if (!job.selection.replaces_anything() || job.ranks_on_node == 1) return;
+  is_wanted = job.selection.replaces_anything();
+  if (!is_wanted || job.ranks_on_node == 1) return;
   OutOfBand& node = *job.oob_of_node;
   if (!window.create(node, job.node_comm, file, static_cast<std::size_t>(job.settings.number(Variable::shm_limit))))
     return;

@@ -11,6 +11,7 @@ namespace papaya {
 struct NodeMemory {
   NodeWindow window;
   DepositArena deposits;             // in the window
+  bool is_wanted = false;            // some selection was not native when it was opened
   bool may_read_neighbours = false;  // every rank of the node may read the memory of every other
 
   // Collective over the node, and only where calls may be replaced. In `file`, if it is one.

@@ -22,8 +22,8 @@ void report(const Job& job) {
                     sums[2]));
   if (sums[1] != 0)
     log::error(
-        fmt::format("{} of {} verified results differ from MPI's. Please report this; PAPAYA_DISABLE=1 avoids "
-                    "it.",
+        fmt::format("{} of {} verified results differ from MPI's. Please report this, unless the program's ranks pass "
+                    "counts, types or operations that do not go together; PAPAYA_DISABLE=1 avoids it.",
                     sums[1], sums[0]));
   else if (job.verify_every != 0 && (sums[0] != 0 || !job.approximates))
     log::warn(sums[0] == 0 ? std::string("PAPAYA_VERIFY is set, but no replaced call was due to be verified.")

@@ -121,7 +121,7 @@ Steps set_up_on_one_node(Plan& plan, const Members& members, Agreement& agreemen
   if (members.team.rank == 0) found = allocate_on_one_node(members, plan);
   co_await agreement.from_first(&found, sizeof found);
   if (found.offset < 0) {
-    plan.failure = Reason::no_shared_memory;
+    plan.failure = members.resources.why_no_memory;
     co_return;
   }
   plan.own_bytes = found.own_bytes;
@@ -153,7 +153,7 @@ Steps take_regions(Plan& plan, const Members& members, Agreement& agreement) {
   co_await agreement.gather(mine, members.offsets.data());
   const std::int64_t offset = members.offsets[static_cast<std::size_t>(here.front())];
   if (bytes != 0 && offset >= 0) plan.region.take(members.resources, offset, bytes);
-  if (!are_all_there(members.offsets)) plan.give_up(Reason::no_shared_memory);
+  if (!are_all_there(members.offsets)) plan.give_up(members.resources.why_no_memory);
 }
 
 // With the plan's region, if it has one, and its wire. Null if there is too little memory.

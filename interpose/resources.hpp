@@ -9,6 +9,7 @@
 #include "algorithms/transport/messages.hpp"
 #include "algorithms/transport/regions.hpp"
 #include "algorithms/transport/transport.hpp"
+#include "base/reason.hpp"
 
 namespace papaya {
 
@@ -29,7 +30,8 @@ struct Resources {
   Transport* transport;    // between nodes; null: there is none,
   bool has_too_little;     // because PAPAYA_SHM_LIMIT allows no memory that ranks of other nodes write to
   MessageChannels& channels;
-  std::size_t limit;  // PAPAYA_SHM_LIMIT
+  std::size_t limit;                                // PAPAYA_SHM_LIMIT
+  Reason why_no_memory = Reason::no_shared_memory;  // of the node, if there is none
 };
 
 }  // namespace papaya

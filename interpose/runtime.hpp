@@ -42,7 +42,8 @@ inline Resources resources(Runtime& process) noexcept {
           .transport = process.between_nodes.transport(),
           .has_too_little = process.between_nodes.has_too_little(),
           .channels = process.channels,
-          .limit = process.job.shm_limit};
+          .limit = process.job.shm_limit,
+          .why_no_memory = process.memory.is_wanted ? Reason::no_shared_memory : Reason::never_wanted};
 }
 
 // True while this thread is inside papaya's own code: what MPI calls back from there (user operations, attribute

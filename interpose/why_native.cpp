@@ -15,8 +15,9 @@ namespace papaya::why_native {
 void report(const Job& job, const Communicator& state, const Descriptor* algorithm, std::size_t bytes,
             Reason reason) noexcept {
   const bool is_told = reason == Reason::several_nodes || reason == Reason::no_shared_memory ||
-                       reason == Reason::no_transport || reason == Reason::unknown_origin ||
-                       reason == Reason::not_met || (reason == Reason::order && !job.arrival_order);
+                       reason == Reason::never_wanted || reason == Reason::no_transport ||
+                       reason == Reason::unknown_origin || reason == Reason::not_met ||
+                       (reason == Reason::order && !job.arrival_order);
   if (!is_told || job.rank != 0 || algorithm == nullptr) return;
   static std::array<std::atomic<std::uint32_t>, collective_count> reported{};
   static_assert(reason_names.size() <= 32);
@@ -27,10 +28,13 @@ void report(const Job& job, const Communicator& state, const Descriptor* algorit
   if (!tuning::variable_of(algorithm->collective, variable)) return;
   const bool is_hinted = state.hints != nullptr && !state.hints->texts[index_of(algorithm->collective)].empty();
   try {
+    const bool is_of_program = job.is_set_by_program[index_of(algorithm->collective)];
     log::warn(
         fmt::format("{} names {}, but a call of {} bytes on {} ranks goes to MPI: {}.{}",
-                    is_hinted ? hints::key_of(algorithm->collective) : row_of(variable).name, algorithm->name, bytes,
-                    state.size, name_of(reason),
+                    is_hinted       ? hints::key_of(algorithm->collective)
+                    : is_of_program ? "papaya_set_algorithm"
+                                    : row_of(variable).name,
+                    algorithm->name, bytes, state.size, name_of(reason),
                     reason == Reason::several_nodes ? " papaya info --algorithms lists those that work there." : ""));
   } catch (const std::bad_alloc&) {
   }

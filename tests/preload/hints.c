@@ -1,4 +1,5 @@
-// Selections of single communicators by info keys: hints (with papaya), or hints native (without).
+// Selections of single communicators by info keys: hints (with papaya), or hints native (without). hints key and hints
+// call select one algorithm that way, or for the job.
 #include <mpi.h>
 #include <stdlib.h>
 
@@ -56,6 +57,19 @@ int main(int argc, char** argv) {
   int rank;
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  if (argc > 1 && !is_native) {
+    MPI_Comm comm;
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    if (strcmp(argv[1], "key") == 0)
+      set(comm, "papaya_allreduce", "arrival_tree");
+    else
+      CHECK(papaya_set_algorithm("allreduce", "arrival_tree") == 0);
+    sum(comm, 5);
+    MPI_Comm_free(&comm);
+    const int code = finish();
+    MPI_Finalize();
+    return code;
+  }
 
   // Given when it is made. A copy has it where the MPI is of version 3, as MPI's own hints.
   MPI_Comm made, copied, split, set_later, differing;
@@ -107,6 +121,7 @@ int main(int argc, char** argv) {
   check_algorithm(MPI_COMM_WORLD, "arrival_tree");
   sum(MPI_COMM_WORLD, 2);
   CHECK(papaya_set_algorithm("allreduce", "arrival_three") == 1);
+  CHECK(papaya_set_algorithm("allreduce", NULL) == 1);
   check_algorithm(MPI_COMM_WORLD, "arrival_tree");
 
   MPI_Comm* const all[] = {&made, &copied, &split, &set_later, &differing};

@@ -4,7 +4,7 @@ import json
 import os
 import re
 
-from harness import LEADER, VARIABLES, Preload
+from harness import COLLECTIVES, LEADER, VARIABLES, Preload
 from marks import quick, time_limit
 
 
@@ -49,11 +49,24 @@ class Settings(Preload):
         native = [row["reason"] for row in job.report()["algorithms"]
                   if (row["collective"], row["algorithm"]) == ("MPI_Allreduce", "native")]
         self.assertEqual(native, ["native selected by the user"])
-        self.assertEqual(len(job.complaints()), 3, job.err)
+        self.assertEqual(len(job.complaints()), 4, job.err)
         self.assertIn("papaya_set_algorithm(allreduce, arrival_three): ", job.complaints()[2])
+        self.assertIn("papaya_set_algorithm: the selection is a null pointer", job.complaints()[3])
         self.assertIn("papaya_allreduce and its like differ between the ranks", job.complaints()[0])
         self.assertRegex(job.complaints()[1],
                          "papaya_allreduce=arrival_three: no algorithm 'arrival_three'.*did you mean arrival_tree")
+
+    @quick
+    def test_selected_too_late(self):
+        """Where every selection was native in MPI_Init there is no memory for what the program selects later."""
+        self.need_papaya()
+        native = {f"PAPAYA_{collective.upper()}": "native" for collective in COLLECTIVES}
+        for way, name in (("key", "papaya_allreduce"), ("call", "papaya_set_algorithm")):
+            job = self.job(2, self.program("hints"), way, env=native)
+            self.check_right(job, 2, quiet=False)
+            self.assertEqual(len(job.complaints()), 1, job.err)
+            self.assertRegex(job.complaints()[0], f"{name} names arrival_tree, .*: all selections were native in MPI_Init")
+            self.assertEqual(job.allreduce_algorithms(), {"native": 10})
 
     def test_remembered(self):
         """A call like the last one goes where that went, and one unlike it does not."""
