@@ -265,6 +265,9 @@ struct Written {
   std::string line;
 };
 
+// Reductions are measured with doubles: one stands for what is smaller, too.
+constexpr std::uint64_t smallest_bytes = sizeof(double);
+
 // Rules for the sizes for which `choose` returns a choice. A size between two that were measured goes by the lower one.
 template <class Choose>
 void add_rules(const Group& group, ArrivalClass arrivals, const std::map<std::uint64_t, AtSize>& sizes, Choose&& choose,
@@ -281,7 +284,7 @@ void add_rules(const Group& group, ArrivalClass arrivals, const std::map<std::ui
   for (const auto& [bytes, size] : sizes) {
     std::optional<Choice> choice = choose(size);
     if (!choice || (!alike.empty() && alike.front().algorithm != choice->algorithm)) end_at(bytes - 1);
-    if (alike.empty()) first = bytes;
+    if (alike.empty()) first = bytes == sizes.begin()->first && bytes <= smallest_bytes ? 0 : bytes;
     if (choice) alike.push_back(std::move(*choice));
     last = bytes;
   }

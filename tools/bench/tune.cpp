@@ -61,7 +61,7 @@ class Tuning {
   Progress progress_;
   double begin_us_ = 0;
   std::vector<TunePart> parts_;  // that are not measured yet
-  std::size_t all_rows_ = 0;     // of them
+  std::size_t all_rows_ = 0;     // with those that were measured before
   std::size_t done_rows_ = 0;
   double overhead_ = usual_overhead;
   bool is_wrong_ = false;
@@ -140,7 +140,12 @@ int Tuning::run() {
         problem.empty() &&
         store_.open(options_.output, {session_.ranks(), session_.nodes(), session_.cores(), Session::mpi_name()},
                     problem);
-    if (is_open) std::erase_if(all, [&](const TunePart& part) { return store_.has(part); });
+    const auto is_done = [&](const TunePart& part) {
+      if (!store_.has(part)) return false;
+      done_rows_ += rows_of(part, session_.nodes() == 1);
+      return true;
+    };
+    if (is_open) std::erase_if(all, is_done);
     text = to_text(all);
   }
   problem = session_.agreed(problem);
@@ -152,6 +157,7 @@ int Tuning::run() {
   if (options_.natives && NativeVariants(session_.world()).of(Collective::allreduce, std::size_t{1} << 20).empty() &&
       is_first_)
     print_error("this MPI does not let its algorithms be chosen while it runs, so --natives measures none of them.");
+  all_rows_ = done_rows_;
   for (const TunePart& part : parts_) all_rows_ += rows_of(part, session_.nodes() == 1);
   for (const TunePart& part : parts_) {
     const double seconds = quiet::share(is_first_ ? seconds_a_row() : 0, session_.world());
