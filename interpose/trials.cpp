@@ -48,6 +48,16 @@ std::string calls_text(const Communicator& state, const One& one) {
       state.size, one.place == tuning::SitePeriod::Place{} ? "" : ", from one place");
 }
 
+// What serves stays though another took less in the last trial.
+bool is_doubtful(const tuning::Trial& trial) {
+  const std::int64_t in_use_ns = trial.standing(trial.in_use()).median_ns;
+  for (std::size_t i = 0; i < trial.candidates(); ++i)
+    if (const tuning::Trial::Standing one = trial.standing(i);
+        one.is_left && one.samples != 0 && one.median_ns < in_use_ns)
+      return true;
+  return false;
+}
+
 void report(const Communicator& state, const One& one) {
   const tuning::Trial& trial = one.trial;
   std::string standings;
@@ -59,8 +69,9 @@ void report(const Communicator& state, const One& one) {
                     : standing.samples == 0 ? "was not measured"
                                             : fmt::format("{:.1f} us", static_cast<double>(standing.median_ns) * 1e-3));
   }
-  log::info(fmt::format("{}: {} from call {} on (trial {}: {}; {:.1f} ms lost by trying so far)",
+  log::info(fmt::format("{}: {} from call {} on (trial {}: {}{}; {:.1f} ms lost by trying so far)",
                         calls_text(state, one), name_of(one, trial.in_use()), trial.calls(), trial.trials(), standings,
+                        is_doubtful(trial) ? ", none quicker beyond chance" : "",
                         static_cast<double>(trial.spent_ns()) * 1e-6));
 }
 
@@ -260,6 +271,8 @@ void exchange(Communicator& state, const CallFacts& facts, Outcome& outcome) noe
   const std::int64_t elapsed = ns_between(facts.job, facts.job.load_ticks, begin);
   const std::int64_t spent = spent_ns.load(std::memory_order_relaxed);
   const std::int64_t all_calls_ns = calls_ns.load(std::memory_order_relaxed);
+  std::int64_t foreseen = 0;  // to be lost yet by the communicator's trials under way; equal on all ranks
+  for (const std::unique_ptr<One>& one : state.trials->all) foreseen += one->trial.foreseen_ns();
   struct Due {
     One* one;
     std::size_t begin, size;  // of its numbers
@@ -294,13 +307,15 @@ void exchange(Communicator& state, const CallFacts& facts, Outcome& outcome) noe
     const std::int64_t spent_before = one.trial.spent_ns();
     const std::int64_t calls_ns_before = one.trial.calls_ns();
     const std::uint32_t before = number_of(one, one.trial.in_use());
-    one.trial.take(largest_of(each), std::span(sums).subspan(each.sums_begin, each.sums_size), state.size);
+    foreseen -= one.trial.foreseen_ns();
+    one.trial.take(largest_of(each), std::span(sums).subspan(each.sums_begin, each.sums_size), state.size, foreseen);
     one.trial.note_exchange(took / static_cast<std::int64_t>(due.size()));
     spent_ns.fetch_add(one.trial.spent_ns() - spent_before, std::memory_order_relaxed);
     calls_ns.fetch_add(one.trial.calls_ns() - calls_ns_before, std::memory_order_relaxed);
     state.last[index_of(one.of.collective)] = {};
     follow_arrivals(state, one, facts);
     admit_if_ready(state, one, facts.job);
+    foreseen += one.trial.foreseen_ns();
     if (one.trial.trials() == trials_before) continue;
     if (state.rank == 0) {
       report(state, one);

@@ -23,6 +23,9 @@ constexpr std::int64_t out_of_the_question = 3;  // times as slow as the quickes
 constexpr int rounds_of_idle = 3;
 // Calls until the second look at what seems to have changed, and until the first after a trial.
 constexpr std::int64_t second_look = 32;
+// A trial may cost so many times what was foreseen, until its first round has shown it: where ranks do not have their
+// cores a call may take a thousand times as long as the one before.
+constexpr std::int64_t caution = 10;
 // As long as they are not known.
 constexpr std::int64_t usual_candidates = 3;
 // Unless something changes, so many times the calls of a trial lie between it and the next; as long as trials confirm
@@ -122,6 +125,7 @@ void Trial::begin_trial() {
   // No call that is measured has those of calls with a root.
   if (trials_ == 0 && clocks_ == Clocks::several_rooted) budget_.spend(set_ups_ns(std::ssize(list_)));
   spent_before_trial_ns_ = budget_.spent_ns();
+  foreseen_ns_ = next_trial_ns();
   calls_before_trial_ = calls_;
   begin_round();
 }
@@ -195,8 +199,9 @@ std::vector<std::int64_t> Trial::sums(std::span<const std::int64_t> largest_of_a
   return numbers;
 }
 
-void Trial::take(std::span<const std::int64_t> largest_of_all, std::span<const std::int64_t> sums_of_all, int ranks) {
-  budget_.take(largest_of_all.last<TrialBudget::numbers>(), calls_);
+void Trial::take(std::span<const std::int64_t> largest_of_all, std::span<const std::int64_t> sums_of_all, int ranks,
+                 std::int64_t foreseen_ns) {
+  budget_.take(largest_of_all.last<TrialBudget::numbers>(), calls_, foreseen_ns);
   wants_exchange_ = false;
   ++generation_;
 
@@ -212,7 +217,8 @@ void Trial::take(std::span<const std::int64_t> largest_of_all, std::span<const s
       if (phase_ == Phase::check) {
         costs.push_back(cost);
       } else {
-        budget_.spend(std::max<std::int64_t>(cost.ns - present_cost_ns_, 0));
+        // What is in use would have served otherwise.
+        if (one.candidate != in_use_) budget_.spend(std::max<std::int64_t>(cost.ns - present_cost_ns_, 0));
         if (call >= warm_up) list_[one.candidate].costs.push_back(cost);
       }
     }
@@ -265,8 +271,7 @@ void Trial::take_round() {
   if (round_ >= rounds_of_idle) drop_idle_ones();
   drop_slower_ones();
   // Somebody was so slow that what may be lost is used up: what is known has to do.
-  const bool is_used_up = budget_.is_used_up() && round_ > 2;
-  if (left() == 1 || round_ == most_rounds || is_used_up)
+  if (left() == 1 || round_ == most_rounds || budget_.is_used_up())
     end_trial();
   else
     begin_round();
@@ -325,8 +330,18 @@ std::int64_t Trial::trial_ns(std::int64_t candidates) const noexcept {
   return candidates * later_block * present_cost_ns_ + set_ups_ns(candidates) + 4 * budget_.exchange_ns();
 }
 
+std::int64_t Trial::next_trial_ns() const noexcept {
+  return trials_ > 0 ? last_trial_ns_ : trial_ns(std::ssize(list_));
+}
+
 bool Trial::may_try() const noexcept {
-  return budget_.may_lose(trials_ > 0 ? last_trial_ns_ : trial_ns(std::ssize(list_)));
+  return budget_.may_lose(next_trial_ns());
+}
+
+std::int64_t Trial::foreseen_ns() const noexcept {
+  if (!is_trying()) return 0;
+  const std::int64_t left_ns = foreseen_ns_ - (budget_.spent_ns() - spent_before_trial_ns_);
+  return round_ == 0 ? caution * foreseen_ns_ : std::max<std::int64_t>(left_ns, 0);
 }
 
 bool Trial::may_pay(std::int64_t preparing_ns) const noexcept {

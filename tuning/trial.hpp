@@ -83,12 +83,14 @@ class Trial {
   // The ranks are to exchange what they measured, in the next call that none of them leaves early. Until then the
   // candidate in use serves, unmeasured. Two steps: the largest of the ranks' numbers; with those, the sums. Both have
   // the same length on all ranks. `elapsed_ns`: of the run. `trials` of this rank share what may be lost; the others
-  // have cost it `elsewhere_ns`, and their calls take it `others_ns` in all.
+  // have cost it `elsewhere_ns`, and their calls take it `others_ns` in all. `foreseen_ns`: of the others of the
+  // communicator, equal on all ranks.
   bool wants_exchange() const noexcept { return wants_exchange_; }
   std::vector<std::int64_t> largest(std::int64_t elapsed_ns, std::int64_t elsewhere_ns, std::int64_t trials,
                                     std::int64_t others_ns) const;
   std::vector<std::int64_t> sums(std::span<const std::int64_t> largest_of_all, int rank) const;
-  void take(std::span<const std::int64_t> largest_of_all, std::span<const std::int64_t> sums_of_all, int ranks);
+  void take(std::span<const std::int64_t> largest_of_all, std::span<const std::int64_t> sums_of_all, int ranks,
+            std::int64_t foreseen_ns = 0);
   // What all calls so far take, by those that were measured last.
   std::int64_t calls_ns() const noexcept { return budget_.calls_ns(); }
   // What the exchange took this rank: it goes into the next.
@@ -123,6 +125,8 @@ class Trial {
   std::int64_t trials() const noexcept { return trials_; }    // that have ended
   std::int64_t changes() const noexcept { return changes_; }  // of the candidate in use
   std::int64_t spent_ns() const noexcept { return budget_.spent_ns(); }
+  // What the trial under way is yet to cost, as far as that could be foreseen. Equal on all ranks.
+  std::int64_t foreseen_ns() const noexcept;
 
  private:
   enum class Phase : std::uint8_t { rest, check, round };
@@ -156,6 +160,7 @@ class Trial {
   void end_trial();
   std::int64_t trial_ns(std::int64_t candidates) const noexcept;
   std::int64_t set_ups_ns(std::int64_t candidates) const noexcept;
+  std::int64_t next_trial_ns() const noexcept;
   bool may_try() const noexcept;
   bool is_changed(std::int64_t cost_ns, std::int64_t skewed, std::int64_t of) const noexcept;
   bool most_are_skewed() const noexcept;
@@ -199,6 +204,7 @@ class Trial {
   std::int64_t usual_pattern_ = 0;  // once it was known after the last trial
   int changed_checks_ = 0;          // in a row
   std::int64_t spent_before_trial_ns_ = 0;
+  std::int64_t foreseen_ns_ = 0;    // when it began
   std::int64_t last_trial_ns_ = 0;  // what it cost
   std::int64_t calls_before_trial_ = 0;
   std::int64_t next_trial_ = 0;  // number of calls from which on one is due though nothing has changed

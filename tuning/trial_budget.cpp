@@ -29,7 +29,8 @@ void TrialBudget::add(const Own& own, std::vector<std::int64_t>& largest) {
                  {own.elapsed_ns, -own.exchange_ns, own.elsewhere_ns, own.trials, -own.set_up_ns, own.others_ns});
 }
 
-void TrialBudget::take(std::span<const std::int64_t, numbers> largest, std::int64_t calls) noexcept {
+void TrialBudget::take(std::span<const std::int64_t, numbers> largest, std::int64_t calls,
+                       std::int64_t foreseen_ns) noexcept {
   if (calls > calls_then_)
     period_ns_ = std::clamp<std::int64_t>((largest[0] - elapsed_ns_) / (calls - calls_then_), 1, longest_ns);
   elapsed_ns_ = largest[0];
@@ -44,6 +45,7 @@ void TrialBudget::take(std::span<const std::int64_t, numbers> largest, std::int6
   if (-largest[4] != std::numeric_limits<std::int64_t>::max())
     set_up_ns_ = std::clamp<std::int64_t>(-largest[4], 1000, longest_ns);
   others_ns_ = largest[5];
+  foreseen_ns_ = foreseen_ns;
 }
 
 // Twice the part that these calls are of all that are followed: where most time passes most is to be won.
@@ -53,7 +55,7 @@ std::int64_t TrialBudget::own_allowance_ns() const noexcept {
 }
 
 bool TrialBudget::may_lose(std::int64_t ns) const noexcept {
-  return spent_ns_ + elsewhere_ns_ + ns <= allowance_ns() && spent_ns_ + ns <= own_allowance_ns();
+  return spent_ns_ + elsewhere_ns_ + foreseen_ns_ + ns <= allowance_ns() && spent_ns_ + ns <= own_allowance_ns();
 }
 
 bool TrialBudget::are_worth_trying(std::int64_t cost_ns) const noexcept {

@@ -31,8 +31,9 @@ class TrialBudget {
   // As numbers whose largest over the ranks take() wants.
   static constexpr std::size_t numbers = 6;
   static void add(const Own& own, std::vector<std::int64_t>& largest);
-  // `calls`: made so far.
-  void take(std::span<const std::int64_t, numbers> largest, std::int64_t calls) noexcept;
+  // `calls`: made so far. `foreseen_ns`: to be lost yet by other trials of the communicator that are under way; equal
+  // on all ranks.
+  void take(std::span<const std::int64_t, numbers> largest, std::int64_t calls, std::int64_t foreseen_ns) noexcept;
 
   // So many calls were made, of which each takes `cost_ns`.
   void note_calls(std::int64_t calls, std::int64_t cost_ns) noexcept { calls_ns_ = calls * cost_ns; }
@@ -67,6 +68,7 @@ class TrialBudget {
   std::int64_t elsewhere_ns_ = 0;
   std::int64_t calls_ns_ = 0;
   std::int64_t others_ns_ = 0;
+  std::int64_t foreseen_ns_ = 0;
   std::int64_t sharers_ = 1;  // trials of the rank that has most
 };
 

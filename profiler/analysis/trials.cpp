@@ -91,6 +91,12 @@ std::string TrialFigures::tried_text() const {
         break;
     }
   }
+  // The quickest comes first.
+  const auto serves = std::find_if(tried.begin(), tried.end(), [&](const Tried& one) {
+    return one.algorithm == algorithm && one.state == trace::TriedState::kept;
+  });
+  if (serves != tried.end() && serves->median_ns > tried.front().median_ns)
+    text += fmt::format("; the difference may be chance, so {} stays", algorithm);
   return text;
 }
 

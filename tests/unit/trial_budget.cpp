@@ -121,6 +121,48 @@ TEST_CASE("a trial: what other trials have lost counts") {
   CHECK(run.first().trials() == 0);
 }
 
+TEST_CASE("a trial: what those under way are foreseen to lose counts, tenfold until their first round has ended") {
+  Job job;
+  job.cost = costs({9'000, 5'000, 3'000, 100'000});
+  SECTION("to others") {
+    job.foreseen_ns = 1'000'000'000;
+    Run run(job);
+    run.make(5'000);
+    CHECK(run.first().trials() == 0);
+  }
+  SECTION("by itself") {
+    Run run(job);
+    const auto make_while = [&](auto&& holds) {
+      for (int i = 0; i < 5'000 && holds(); ++i) run.make(1);
+    };
+    CHECK(run.first().foreseen_ns() == 0);
+    make_while([&] { return !run.first().is_trying(); });
+    const std::int64_t at_first = run.first().foreseen_ns();
+    CHECK(at_first > 0);
+    make_while([&] { return run.first().foreseen_ns() == at_first; });
+    CHECK(run.first().is_trying());
+    CHECK(10 * run.first().foreseen_ns() <= at_first);
+    make_while([&] { return run.first().is_trying(); });
+    CHECK(run.first().trials() == 1);
+    CHECK(run.first().foreseen_ns() == 0);
+  }
+}
+
+TEST_CASE("a trial: calls of what serves anyway lose nothing, however long some of them are") {
+  Job job;
+  job.in_use = 2;
+  job.cost = [](std::size_t candidate, std::int64_t call) -> std::int64_t {
+    constexpr std::int64_t usual[] = {3'500, 3'400, 3'000, 3'600};
+    return candidate == 2 && call % 4 == 0 ? 3'000'000 : usual[candidate];
+  };
+  job.noise = 0;
+  job.exchange_ns = 1'000;
+  Run run(job);
+  run.make(3'000);
+  CHECK(run.first().trials() > 0);
+  CHECK(run.first().spent_ns() < 1'000'000);
+}
+
 TEST_CASE("a trial: calls that are a small part of those that are followed wait for their part of what may be lost") {
   Job job;
   job.cost = costs({9'000, 5'000, 3'000, 100'000});

@@ -26,6 +26,7 @@ struct Job {
   std::int64_t exchange_ns = 10'000;
   std::int64_t begin_ns = 300'000'000;  // MPI_Init took that
   std::int64_t elsewhere_ns = 0;
+  std::int64_t foreseen_ns = 0;  // to be lost by others that are under way
   std::int64_t trials = 1;
   std::int64_t others_ns = 0;  // in their calls
   bool has_one_clock = true;   // else each rank's is off by seconds
@@ -91,7 +92,7 @@ class Run {
       for (std::size_t i = 0; i < mine.size(); ++i) sums[i] += mine[i];
     }
     for (Trial& one : ranks_) {
-      one.take(largest, sums, job_.ranks);
+      one.take(largest, sums, job_.ranks, job_.foreseen_ns);
       one.note_exchange(job_.exchange_ns + static_cast<std::int64_t>(random_() % 1000));
     }
     for (const Trial& one : ranks_)
