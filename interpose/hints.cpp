@@ -2,7 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <mutex>
 #include <new>
+#include <set>
+#include <string>
+#include <string_view>
 #include <utility>
 
 #include "base/log.hpp"
@@ -27,6 +31,29 @@ Texts texts_in(MPI_Info info) {
     if (PMPI_Info_get(info, key, MPI_MAX_INFO_VAL, value, &found) == MPI_SUCCESS && found != 0) texts[i] = value;
   }
   return texts;
+}
+
+// Rank 0: a key that begins as papaya's do and is none. Each once.
+void warn_of_others(MPI_Info info) {
+  int keys = 0;
+  if (info == MPI_INFO_NULL || PMPI_Info_get_nkeys(info, &keys) != MPI_SUCCESS) return;
+  for (int i = 0; i < keys; ++i) {
+    char key[MPI_MAX_INFO_KEY + 1] = "";
+    if (PMPI_Info_get_nthkey(info, i, key) != MPI_SUCCESS || !std::string_view(key).starts_with("papaya_")) continue;
+    bool is_known = false;
+    for (std::size_t c = 0; c < collective_count && !is_known; ++c) {
+      const char* const known = key_of(static_cast<Collective>(c));
+      is_known = known != nullptr && std::string_view(known) == key;
+    }
+    static std::mutex mutex;
+    static auto& warned = *new std::set<std::string>;
+    const std::lock_guard lock(mutex);
+    if (!is_known && warned.insert(key).second)
+      log::warn(
+          fmt::format("Info key {} is unknown and without effect; there is papaya_allreduce, and one for each other "
+                      "collective that papaya replaces.",
+                      key));
+  }
 }
 
 // Each text with its end.
@@ -122,6 +149,7 @@ void take(Communicator& state, MPI_Info info) noexcept {
   if (state.inter || state.outside) return;
   const nonblocking::InsideMpi inside_mpi;
   try {
+    if (state.rank == 0) warn_of_others(info);
     const Texts texts = agreed(state, texts_in(info));
     for (const std::string& text : texts)
       if (!text.empty()) return put(state, communicators::the_job(), texts);

@@ -88,7 +88,8 @@ int run(Options& options) {
     return fail(options.file + " is no tuning file in JSON, which alone knows algorithms of MPI.");
   std::vector<std::string> warnings;
   const tuning::TuningFile file = tuning::read_tuning_file(text, warnings);
-  for (const std::string& warning : warnings) fmt::print(stderr, "papaya: {}\n", warning);
+  for (const std::string& warning : warnings)
+    fmt::print(stderr, "papaya: {}\n", tuning::warning_naming(options.file, warning));
   const auto arrivals = std::find(tuning::arrival_names.begin(), tuning::arrival_names.end(), options.arrivals);
   options.facts.arrivals = static_cast<tuning::ArrivalClass>(arrivals - tuning::arrival_names.begin());
   const std::string rules = rules_in(options, file, problem);

@@ -133,7 +133,8 @@ int print_rules(const CallOptions& options) {
   const std::string text = path.empty() ? "" : tuning::load(path, problem);
   if (!problem.empty()) warnings.push_back(path + ": " + problem + ".");
   const tuning::Selection selection(settings, text, warnings);
-  for (const std::string& warning : warnings) fmt::print(stderr, "papaya: {}\n", warning);
+  for (const std::string& warning : warnings)
+    fmt::print(stderr, "papaya: {}\n", path.empty() ? warning : tuning::warning_naming(path, warning));
   const auto places = selection.sites();
   const auto place = std::find(places.begin(), places.end(), options.site);
   const tuning::Facts facts{.ranks = ranks,

@@ -17,10 +17,18 @@ std::string load(const std::string& path, std::string& problem) {
     text.resize(largest_file + 1);
     file.read(text.data(), static_cast<std::streamsize>(text.size()));
     text.resize(static_cast<std::size_t>(file.gcount()));
-    if (text.size() > largest_file) problem = "is larger than " + text_of_bytes(largest_file);
+    if (text.size() > largest_file)
+      problem = "is larger than " + text_of_bytes(largest_file);
+    else if (text.find_first_not_of(" \t\r\n") == text.npos)
+      problem = "is empty";
   }
   if (!problem.empty()) text.clear();
   return text;
+}
+
+std::string warning_naming(const std::string& path, const std::string& warning) {
+  constexpr std::string_view variable = "PAPAYA_TUNING";
+  return warning.starts_with(variable) ? path + warning.substr(variable.size()) : warning;
 }
 
 bool is_json(std::string_view text) noexcept {

@@ -113,6 +113,8 @@ int main(int argc, char** argv) {
   set(differing, "papaya_allreduce", rank == 0 ? "arrival_tree" : "dissemination");
   check_key(differing, "papaya_allreduce", "");
   set(differing, "papaya_allreduce", "arrival_three");
+  set(differing, "papaya_allreduc", "arrival_tree");
+  set(differing, "papaya_allreduc", "dissemination");
   check_key(differing, "papaya_allreduce", "");
   sum(differing, 6);
 

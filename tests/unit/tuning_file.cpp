@@ -1,7 +1,12 @@
 #include "tuning/tuning_file.hpp"
 
+#include <unistd.h>
+
+#include <cstdlib>
+
 #include "tests/catch.hpp"
 #include "tools/explain.hpp"
+#include "tuning/load.hpp"
 #include "tuning/selection.hpp"
 
 namespace papaya::tuning {
@@ -266,6 +271,26 @@ TEST_CASE("a file that is no tuning file is ignored as a whole") {
   says(warning(many + "]}"), "more values than a tuning file may have");
   says(warning("{" + std::string(largest_file, ' ') + "}"), "larger than 8M");
   says(warning("{\"version\": 1, \"\xff\": 1}"), "column 17: syntax error");
+}
+
+TEST_CASE("what is not in a tuning file, and which file it is, is told") {
+  char path[] = "/tmp/papaya-tuning-XXXXXX";
+  const int file = mkstemp(path);
+  REQUIRE(file >= 0);
+  std::string problem;
+  CHECK(load(path, problem).empty());
+  CHECK(problem == "is empty");
+  REQUIRE(write(file, "\n \n", 3) == 3);
+  CHECK(load(path, problem).empty());
+  CHECK(problem == "is empty");
+  REQUIRE(write(file, "# nothing\n", 10) == 10);
+  problem.clear();
+  CHECK(load(path, problem).size() == 13);
+  CHECK(problem.empty());
+  close(file);
+  unlink(path);
+  CHECK(warning_naming("a.json", "PAPAYA_TUNING, line 1: b") == "a.json, line 1: b");
+  CHECK(warning_naming("a.json", "PAPAYA_ALLREDUCE: b") == "PAPAYA_ALLREDUCE: b");
 }
 
 TEST_CASE("many problems are counted, not told one by one") {

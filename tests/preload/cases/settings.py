@@ -49,9 +49,10 @@ class Settings(Preload):
         native = [row["reason"] for row in job.report()["algorithms"]
                   if (row["collective"], row["algorithm"]) == ("MPI_Allreduce", "native")]
         self.assertEqual(native, ["native selected by the user"])
-        self.assertEqual(len(job.complaints()), 4, job.err)
-        self.assertIn("papaya_set_algorithm(allreduce, arrival_three): ", job.complaints()[2])
-        self.assertIn("papaya_set_algorithm: the selection is a null pointer", job.complaints()[3])
+        self.assertEqual(len(job.complaints()), 5, job.err)
+        self.assertIn("Info key papaya_allreduc is unknown", job.complaints()[2])
+        self.assertIn("papaya_set_algorithm(allreduce, arrival_three): ", job.complaints()[3])
+        self.assertIn("papaya_set_algorithm: the selection is a null pointer", job.complaints()[4])
         self.assertIn("papaya_allreduce and its like differ between the ranks", job.complaints()[0])
         self.assertRegex(job.complaints()[1],
                          "papaya_allreduce=arrival_three: no algorithm 'arrival_three'.*did you mean arrival_tree")
