@@ -48,7 +48,8 @@ struct ThreadPolls {
   QuickPolls quick;
 };
 
-// One variable: what a poll touches is few cache lines, found by one entry of the library's tables.
+// All that is kept of a thread, in one variable: what a poll touches is few cache lines, found by one entry of the
+// library's tables.
 struct alignas(64) OfThread {
   static constexpr std::uint32_t most_waits = 4;
   const void* frame = nullptr;  // of the call that has not returned

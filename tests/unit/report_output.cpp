@@ -225,6 +225,12 @@ TEST_CASE("what was tried, how that went and when it changed") {
   const report::TrialFigures& first = analysis.trials[0];
   CHECK(first.communicator == "MPI_COMM_WORLD");
   CHECK(first.tried_text() == "arrival_leader 400 ns, native 2.40 µs (dropped), arrival_tree cannot serve");
+  report::TrialFigures close = first;
+  close.algorithm = "native";
+  close.tried[1].state = trace::TriedState::kept;
+  CHECK(close.tried_text() ==
+        "arrival_leader 400 ns, native 2.40 µs, arrival_tree cannot serve; the difference may be chance, so native "
+        "stays");
   CHECK(first.change_text() == "arrival_leader instead of native from call 400 on, 4.50 ms after MPI_Init");
   CHECK(first.site_text() == "from solver+0x11f3 < solver+0x20");
   CHECK(analysis.trials[1].change_text().empty());
