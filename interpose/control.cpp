@@ -98,5 +98,6 @@ unsigned long papaya_flavour_replaced(const char* collective) {
   using namespace papaya;
   Collective which{};
   if (collective == nullptr || !tuning::collective_of(collective, which)) return 0;
+  runtime().job.program_counts_replaced = true;
   return communicators::replaced_calls(which);
 }

@@ -33,7 +33,8 @@ using FlavourSelect = int (*)(const char* collective, const char* selection);
 // known.
 using FlavourExplain = int (*)(const char* collective, const void* comm, unsigned long bytes, char* text,
                                unsigned long size);
-// papaya_flavour_replaced: how many calls of `collective` this process has given to an algorithm of papaya's.
+// papaya_flavour_replaced: how many calls of `collective` this process has given to an algorithm of papaya's. From then
+// on no sentence tells of calls that go to MPI: the program finds out.
 using FlavourReplaced = unsigned long (*)(const char* collective);
 // papaya_flavour_phase: what include/papaya.h says; null ends a phase.
 using FlavourPhase = void (*)(const char* name);

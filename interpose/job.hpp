@@ -21,12 +21,13 @@ struct Job {
   Settings settings;  // rank 0's
   tuning::Selection selection;
   std::array<bool, collective_count> is_set_by_program{};  // by papaya_set_algorithm, now
-  bool arrival_order = false;                              // PAPAYA_ORDER=arrival
-  bool approximates = false;                               // PAPAYA_APPROX
-  std::uint64_t verify_every = 0;                          // PAPAYA_VERIFY
-  std::int64_t adapt_share = 0;                            // PAPAYA_ADAPT, in millionths; 0: off
-  bool adapt_exactly = true;                               // only where no bit of a result depends on who serves
-  std::size_t shm_limit = 0;                               // PAPAYA_SHM_LIMIT, or less where less is to be had
+  bool program_counts_replaced = false;  // as papaya bench does, which finds out by itself what goes to MPI
+  bool arrival_order = false;            // PAPAYA_ORDER=arrival
+  bool approximates = false;             // PAPAYA_APPROX
+  std::uint64_t verify_every = 0;        // PAPAYA_VERIFY
+  std::int64_t adapt_share = 0;          // PAPAYA_ADAPT, in millionths; 0: off
+  bool adapt_exactly = true;             // only where no bit of a result depends on who serves
+  std::size_t shm_limit = 0;             // PAPAYA_SHM_LIMIT, or less where less is to be had
 
   int rank = 0;
   int ranks = 1;

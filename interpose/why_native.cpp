@@ -18,7 +18,7 @@ void report(const Job& job, const Communicator& state, const Descriptor* algorit
                        reason == Reason::never_wanted || reason == Reason::no_transport ||
                        reason == Reason::unknown_origin || reason == Reason::not_met ||
                        (reason == Reason::order && !job.arrival_order);
-  if (!is_told || job.rank != 0 || algorithm == nullptr) return;
+  if (!is_told || job.rank != 0 || job.program_counts_replaced || algorithm == nullptr) return;
   static std::array<std::atomic<std::uint32_t>, collective_count> reported{};
   static_assert(reason_names.size() <= 32);
   const std::uint32_t bit = 1u << static_cast<unsigned>(reason);

@@ -72,6 +72,22 @@ TunePart part_of(const Json& object) {
           object.at("arrivals").get<std::string>(),   object.at("natives").get<bool>()};
 }
 
+std::string text_of(const Json& object) {
+  return object.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+// With the launch, by which it is found again.
+Json stored(const TunePart& part, const TuneStore::Launch& launch) {
+  Json object = to_object(part);
+  object["ranks"] = launch.ranks;
+  object["nodes"] = launch.nodes;
+  return Json::parse(text_of(object));
+}
+
+std::vector<std::size_t> sizes_of(const Json& part) {
+  return part.at("sizes").get<std::vector<std::size_t>>();
+}
+
 }  // namespace
 
 std::vector<TunePart> planned(const TuneOptions& options, std::string& problem) {
@@ -133,7 +149,7 @@ std::vector<TunePart> planned_from(const report::Run& run, const TuneOptions& op
 std::string to_text(const std::vector<TunePart>& parts) {
   Json all = Json::array();
   for (const TunePart& part : parts) all.push_back(to_object(part));
-  return all.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return text_of(all);
 }
 
 std::vector<TunePart> parts_of(const std::string& text) {
@@ -173,13 +189,6 @@ std::size_t rows_of(const TunePart& part, bool is_on_one_node) {
   return part.sizes.size() * (1 + natives + static_cast<std::size_t>(algorithms));
 }
 
-std::string TuneStore::key_of(const TunePart& part) const {
-  Json key = to_object(part);
-  key["ranks"] = launch_.ranks;
-  key["nodes"] = launch_.nodes;
-  return key.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
-
 bool TuneStore::open(const std::string& output, const Launch& launch, std::string& problem) {
   output_ = output;
   launch_ = launch;
@@ -200,6 +209,7 @@ bool TuneStore::open(const std::string& output, const Launch& launch, std::strin
       if (mpi != launch.mpi || cores != launch.cores / std::max(1, launch.nodes))
         problem =
             fmt::format("{} was measured with {} on nodes of {} cores: name another file by -o.", path, mpi, cores);
+      static_cast<void>(sizes_of(one.at("part")));  // throws what follows if there are none
       all_.push_back({one.at("part").dump(), one.at("name").get<std::string>(), result.dump()});
     }
     return problem.empty();
@@ -209,17 +219,27 @@ bool TuneStore::open(const std::string& output, const Launch& launch, std::strin
   }
 }
 
-bool TuneStore::has(const TunePart& part) const {
-  const std::string key = key_of(part);
-  return std::any_of(all_.begin(), all_.end(), [&](const Measured& one) { return one.key == key; });
+TunePart TuneStore::rest_of(const TunePart& part) const {
+  TunePart rest = part;
+  Json wanted = stored(part, launch_);
+  for (const Measured& one : all_) {
+    const Json other = Json::parse(one.part);
+    const std::vector<std::size_t> measured = sizes_of(other);
+    wanted["sizes"] = measured;
+    if (wanted != other) continue;
+    std::erase_if(rest.sizes, [&](std::size_t bytes) {
+      return std::find(measured.begin(), measured.end(), bytes) != measured.end();
+    });
+  }
+  return rest;
 }
 
 bool TuneStore::add(const TunePart& part, const std::string& result) {
-  all_.push_back({key_of(part), fmt::format("{}, {} ranks", part.name(), launch_.ranks), result});
+  all_.push_back({text_of(stored(part, launch_)), fmt::format("{}, {} ranks", part.name(), launch_.ranks), result});
   Json measured = {{"papaya_tune", 1}, {"parts", Json::array()}};
   for (const Measured& one : all_)
     measured["parts"].push_back(
-        {{"name", one.name}, {"part", Json::parse(one.key)}, {"result", Json::parse(one.result)}});
+        {{"name", one.name}, {"part", Json::parse(one.part)}, {"result", Json::parse(one.result)}});
   std::string problem;
   return write_output("papaya tune", output_ + ".measured",
                       [&](std::ostream& out) { out << measured.dump() << "\n"; }) &&

@@ -53,7 +53,8 @@ class TuneStore {
   };
   // False, with one sentence, if there is such a file that this launch cannot go on with.
   bool open(const std::string& output, const Launch& launch, std::string& problem);
-  bool has(const TunePart& part) const;
+  // With the sizes that were not measured on such a launch.
+  TunePart rest_of(const TunePart& part) const;
   // `result`: the JSON of the benchmark. Writes both files; false after a sentence on standard error.
   bool add(const TunePart& part, const std::string& result);
   // A line for each rule, and what was left out.
@@ -62,11 +63,10 @@ class TuneStore {
 
  private:
   struct Measured {
-    std::string key;
+    std::string part;  // JSON
     std::string name;
     std::string result;
   };
-  std::string key_of(const TunePart& part) const;
 
   std::string output_;
   Launch launch_;

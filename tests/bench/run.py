@@ -12,94 +12,19 @@ import pathlib
 import re
 import subprocess
 import sys
-import tempfile
 import unittest
 import xml.etree.ElementTree
+
+from launched import FIGURES, Launched, environment
 
 build = None
 mpi = None
 
-TOP = {"ranks", "nodes", "cores", "mpi", "pattern", "skew_us", "rows"}
-ROW = {"collective", "algorithm", "bytes", "iterations", "excess_us", "inside_us", "ratio_to_native", "limit_us",
-       "interval_us", "ratio_interval", "word", "reason", "stop", "samples_us"}
-FIGURES = {"mean", "p50", "p99", "max", "min"}
-WORDS = {"SAME", "FASTER", "SLOWER", "UNCLEAR"}
 SERVED = "allreduce reduce bcast alltoall allgather barrier gather scatter reduce_scatter reduce_scatter_block".split()
 SHORT = ["--rounds", "2", "-i", "8", "-x", "12"]
 
 
-def environment():
-    clean = {k: v for k, v in os.environ.items()
-             if not k.startswith(("PAPAYA_", "OMPI_", "PMI", "PMIX")) and k != "LD_PRELOAD"}
-    clean.update(OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
-    # What it chooses on one machine anyway; looking at the others takes half of the time in which a job starts.
-    clean["OMPI_MCA_pml"] = "ob1"
-    return clean
-
-
-class Bench(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory(prefix="papaya-test-")
-        self.addCleanup(folder.cleanup)
-        self.folder = pathlib.Path(folder.name)
-
-    def start(self, command, env=None):
-        result = subprocess.run([str(word) for word in command], env={**environment(), **(env or {})}, cwd=self.folder,
-                                stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=100)
-        print(" ".join(map(str, command)), "->", result.returncode)
-        return result
-
-    def launch(self, ranks, *words, env=None, preload=None, subcommand="bench"):
-        if mpi == "openmpi":
-            command = ["mpirun.openmpi", "--oversubscribe", "--bind-to", "none", "-n", ranks]
-            command += ["-x", f"LD_PRELOAD={preload}"] if preload else []
-        else:
-            command = [build / "tests" / "turns", "100", "mpirun.mpich", "-n", ranks]
-            command += ["-genv", "LD_PRELOAD", preload] if preload else []
-        program = [build / f"papaya-bench-{mpi}"] if preload else [build / "papaya", subcommand]
-        return self.start([*command, *program, *words], env)
-
-    def measured(self, *words, ranks=3, env=None):
-        """Runs the benchmark and returns its output and its JSON, whose form is checked."""
-        file = self.folder / "out.json"
-        result = self.launch(ranks, *words, "--json", file, env=env)
-        self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
-        data = json.loads(file.read_text())
-        self.assertLessEqual(TOP, set(data))
-        self.assertEqual((data["ranks"], data["nodes"]), (ranks, 1))
-        self.assertGreater(data["cores"], 0)
-        self.assertRegex(data["mpi"], "Open MPI" if mpi == "openmpi" else "MPICH")
-        self.assertTrue(data["rows"])
-        for row in data["rows"]:
-            self.assertLessEqual(ROW, set(row))
-            for figures in (row["excess_us"], row["inside_us"]):
-                self.assertEqual(set(figures), FIGURES)
-                self.assertTrue(figures["min"] <= figures["p50"] <= figures["p99"] <= figures["max"])
-            self.assertGreater(row["inside_us"]["p50"], 0)
-            self.assertGreater(row["iterations"], 0)
-            self.assertEqual((row["wrong_results"], row["early_exits"]), (0, 0))
-            if not row["collective"].endswith("barrier"):
-                self.assertGreater(row["checked_results"], 0)
-            if row["algorithm"] == "native" and row["ratio_to_native"] is not None:
-                self.assertEqual(row["ratio_to_native"], 1)
-            # Two turns say how long it took, not how sure that is.
-            turns = len(row["samples_us"])
-            self.assertEqual(sum(map(len, row["samples_us"])), row["values"])
-            if turns < 6:
-                self.assertEqual(row["interval_us"], None)
-            else:
-                self.assertTrue(row["interval_us"][0] <= row["excess_us"]["p50"] <= row["interval_us"][1])
-            self.assertIn(row["stop"], ("narrow", "time", "rounds"))
-            self.assertEqual(row["word"] is None, row["algorithm"] == "native")
-            if row["word"]:
-                self.assertIn(row["word"], WORDS)
-                self.assertTrue(row["reason"])
-                if row["ratio_interval"] is None:
-                    self.assertEqual((row["word"], row["reason"]), ("UNCLEAR", "too few values"))
-        for line in result.stdout.splitlines():
-            self.assertLessEqual(len(line), 124, line)
-        return result, data
-
+class Bench(Launched):
     def names(self, collective):
         listed = self.start([build / "papaya", "info", "--algorithms", collective]).stdout.split()
         self.assertEqual(listed[0], "native")
@@ -293,19 +218,32 @@ class Bench(unittest.TestCase):
         self.assertGreaterEqual(len(lines), 2)
         self.assertNotIn("nan", (self.folder / "out.svg").read_text().lower())
 
+    def test_algorithms_do_not_take_each_others_memory(self):
+        """All of them at once need more than PAPAYA_SHM_LIMIT, each of them less."""
+        result, data = self.measured("allreduce", "-m", "8:256K:32768", *SHORT, ranks=4,
+                                     env={"PAPAYA_SHM_LIMIT": "64M"})
+        self.assertEqual(result.stderr, "")
+        rows = [(row["bytes"], row["algorithm"]) for row in data["rows"]]
+        large = [algorithm for size, algorithm in rows if size == 1 << 18]
+        self.assertEqual((large[0], large[-1], large.count("native")), ("native", "auto", 1))
+        self.assertLessEqual({"rabenseifner", "ring", "straggler_rsa"}, set(large))
+
     def test_tune(self):
         """Measures under the launcher, goes on where it was, and takes what a run did."""
         def tune(*words, ranks=2, env=None):
             return self.launch(ranks, *words, env=env, subcommand="tune")
 
-        words = ["--collectives", "barrier,allreduce", "-m", "8", "--patterns", "none", "-o", "tuning.json"]
-        first = tune(*words, "--budget", "1s")
-        self.assertIn("barrier, arrivals none: 1 size in ", first.stdout)
-        second = tune(*words)
-        self.assertNotIn("barrier, arrivals none: 1 size in ", second.stdout)
+        words = ["--collectives", "allreduce,barrier", "-m", "8:64:8", "--patterns", "none", "-o", "tuning.json"]
+        first = tune(*words, "--budget", "0.001s")
+        self.assertIn("allreduce, arrivals none: 1 size in ", first.stdout)
+        self.assertIn("is still to be measured", first.stdout)
+        second = tune(*words, "--budget", "2s")
+        self.assertIn("allreduce, arrivals none: 1 size in ", second.stdout)
+        third = tune(*words)
+        self.assertNotIn("allreduce, arrivals none: ", third.stdout)
         rules = json.loads((self.folder / "tuning.json").read_text())["rules"]
         self.assertEqual({(rule["collective"], rule["ranks"]) for rule in rules}, {("barrier", 2), ("allreduce", 2)})
-        self.assertEqual(second.stdout.count("2 ranks on 1 node, "), len(rules))
+        self.assertEqual(third.stdout.count("2 ranks on 1 node, "), len(rules))
         across = tune(*words, "--budget", "3s", env={"PAPAYA_NODE_SIZE": "1"})
         self.assertEqual((across.returncode, across.stderr), (0, ""))
         self.assertIn("2 ranks on 2 nodes, ", across.stdout)
@@ -390,6 +328,7 @@ def main():
     parser.add_argument("--case", action="append", help="several may be given; all if none is")
     arguments = parser.parse_args()
     build, mpi = arguments.build.resolve(), arguments.mpi
+    Launched.build, Launched.mpi = build, mpi
     names = [f"test_{case}" for case in arguments.case or []] or unittest.defaultTestLoader.getTestCaseNames(Bench)
     suite = unittest.TestSuite(Bench(name) for name in names)
     result = unittest.TextTestRunner(stream=sys.stdout, verbosity=2).run(suite)

@@ -152,35 +152,45 @@ TEST_CASE("tune: what is measured stays, and is measured once") {
     TuneStore store;
     CHECK(store.open(output, launch, problem));
     CHECK_FALSE(store.make_rules(problem));
-    CHECK_FALSE(store.has(parts[0]));
-    CHECK(store.add(parts[0], result_of(parts[0])));
-    CHECK(store.has(parts[0]));
-    CHECK_FALSE(store.has(parts[1]));
+    CHECK(store.rest_of(parts[0]).sizes == parts[0].sizes);
+    TunePart first_size = parts[0];
+    first_size.sizes.resize(1);
+    CHECK(store.add(first_size, result_of(first_size)));
+    const TunePart rest = store.rest_of(parts[0]);
+    CHECK(rest.sizes == std::vector<std::size_t>{64});
+    CHECK(store.add(rest, result_of(rest)));
+    CHECK(store.rest_of(parts[0]).sizes.empty());
+    CHECK(store.rest_of(parts[1]).sizes == parts[1].sizes);
     CHECK(store.choices().size() == 1);
     CHECK(json::parse(folder.read("tuning.json"))["rules"][0]["algorithm"] == "arrival_leader");
   }
   problem.clear();
   TuneStore again;
   CHECK(again.open(output, launch, problem));
-  CHECK(again.has(parts[0]));
+  CHECK(again.rest_of(parts[0]).sizes.empty());
   CHECK(again.add(parts[1], result_of(parts[1])));
   CHECK(json::parse(folder.read("tuning.json"))["rules"][0]["measured"].size() == 4);
   TuneStore of_more_ranks;
   CHECK(of_more_ranks.open(output, {8, 1, 8, "MPICH 4.0.2"}, problem));
-  CHECK_FALSE(of_more_ranks.has(parts[0]));
+  CHECK(of_more_ranks.rest_of(parts[0]).sizes == parts[0].sizes);
   TuneStore on_two_nodes;
   CHECK(on_two_nodes.open(output, {8, 2, 16, "MPICH 4.0.2"}, problem));
 
   TuneStore other;
   CHECK_FALSE(other.open(output, {4, 1, 8, "Open MPI v4.1.4"}, problem));
   CHECK(problem.find("was measured with MPICH 4.0.2 on nodes of 8 cores") != std::string::npos);
-  folder.write("tuning.json.measured", std::string("{\"parts\": [{}]}"));
+  json without_sizes = json::parse(folder.read("tuning.json.measured"));
+  without_sizes["parts"][0]["part"].erase("sizes");
+  for (const std::string& text : {std::string("{\"parts\": [{}]}"), without_sizes.dump()}) {
+    folder.write("tuning.json.measured", text);
+    TuneStore damaged;
+    problem.clear();
+    CHECK_FALSE(damaged.open(output, launch, problem));
+    CHECK(problem.find("is not what papaya tune writes") != std::string::npos);
+  }
   TuneStore nowhere;
   CHECK_FALSE(nowhere.open(folder.path() + "/missing/tuning.json", launch, problem));
   CHECK(problem.find("cannot write") != std::string::npos);
-  TuneStore damaged;
-  CHECK_FALSE(damaged.open(output, launch, problem));
-  CHECK(problem.find("is not what papaya tune writes") != std::string::npos);
 }
 
 }  // namespace papaya

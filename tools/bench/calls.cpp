@@ -102,10 +102,10 @@ Calls::Functions Calls::native_functions() {
   return native;
 }
 
-Calls::Calls(Operation operation, std::size_t largest_bytes, int root, MPI_Comm comm)
-    : operation_(operation), root_(root), first_comm_(comm), comm_(comm) {
-  PMPI_Comm_rank(comm, &rank_);
-  PMPI_Comm_size(comm, &ranks_);
+Calls::Calls(Operation operation, std::size_t largest_bytes, int root, MPI_Comm world)
+    : operation_(operation), root_(root), world_(world) {
+  PMPI_Comm_rank(world, &rank_);
+  PMPI_Comm_size(world, &ranks_);
   functions_[static_cast<int>(Path::native)] = native_functions();
   functions_[static_cast<int>(Path::preloaded)] = {
 #define PAPAYA_BENCH_ROW(enumerator, Name, Iname) MPI_##Name, MPI_##Iname,
@@ -123,6 +123,18 @@ Calls::Calls(Operation operation, std::size_t largest_bytes, int root, MPI_Comm 
   send_.reset(
       allocate(sends_to_each(operation.collective) || operation.collective == Collective::reduce_scatter_block));
   receive_.reset(allocate(receives_from_each(operation.collective)));
+  MPI_Comm_dup(world_, &own_comm_);
+  use(MPI_COMM_NULL);
+}
+
+Calls::~Calls() {
+  MPI_Comm_free(&own_comm_);
+}
+
+void Calls::renew() {
+  MPI_Comm_free(&own_comm_);
+  MPI_Comm_dup(world_, &own_comm_);
+  use(MPI_COMM_NULL);
 }
 
 void Calls::set_size(std::size_t bytes) {

@@ -50,13 +50,20 @@ class Switch {
   ROW(reduce_scatter_block, Reduce_scatter_block, Ireduce_scatter_block) \
   ROW(barrier, Barrier, Ibarrier)
 
+// On a communicator of their own, with which the memory of the algorithms that served them goes.
 class Calls {
  public:
-  Calls(Operation operation, std::size_t largest_bytes, int root, MPI_Comm comm);
+  // Collective over `world`, as are renew() and the destructor.
+  Calls(Operation operation, std::size_t largest_bytes, int root, MPI_Comm world);
+  ~Calls();
+  Calls(const Calls&) = delete;
+  Calls& operator=(const Calls&) = delete;
 
+  // The calls that follow are on another communicator, which no algorithm has memory for.
+  void renew();
   void set_size(std::size_t bytes);
-  // The calls that follow are on this one, of the same ranks; MPI_COMM_NULL: on the first again.
-  void use(MPI_Comm comm) noexcept { comm_ = comm == MPI_COMM_NULL ? first_comm_ : comm; }
+  // The calls that follow are on this one, of the same ranks; MPI_COMM_NULL: on the own one again.
+  void use(MPI_Comm comm) noexcept { comm_ = comm == MPI_COMM_NULL ? own_comm_ : comm; }
 
   // Everything that call number `call` sends, and what it must not find in the result.
   void fill(std::uint64_t call);
@@ -110,8 +117,9 @@ class Calls {
 
   Operation operation_;
   int root_;
-  const MPI_Comm first_comm_;
-  MPI_Comm comm_;
+  const MPI_Comm world_;
+  MPI_Comm own_comm_ = MPI_COMM_NULL;
+  MPI_Comm comm_ = MPI_COMM_NULL;
   int rank_ = 0;
   int ranks_ = 1;
   std::size_t bytes_ = 0;                   // message or block

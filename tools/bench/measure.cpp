@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 
 #include "algorithms/algorithm.hpp"
 #include "base/settings.hpp"
@@ -560,12 +561,23 @@ Limits limits_of(const Options& options) {
   return {options.precision / 100, options.seconds * 1e6, options.rounds, options.iterations > 0};
 }
 
-std::vector<Row> measure_size(Job& job, Calls& calls, Operation operation, std::size_t bytes,
-                              const std::function<void(const std::string&)>& problem,
-                              const std::function<void(double, const std::string&)>& step) {
-  Size size(job, calls, operation, bytes);
+namespace {
+
+// Algorithms that were measured together.
+struct Together {
+  std::vector<Row> rows;                 // rank 0: native's first
+  std::vector<std::string> left_to_mpi;  // papaya gave all of their calls to MPI
+  bool has_any = false;                  // of those that papaya runs
+};
+
+// `selections` in turn, round by round, native first. `is_again`: native is measured for the sake of the others only.
+Together measure_together(Job& job, Size& size, Operation operation, std::size_t bytes,
+                          const std::vector<std::string>& selections, bool is_again,
+                          const std::function<void(const std::string&)>& problem,
+                          const std::function<void(double, const std::string&)>& step) {
+  Together together;
   std::vector<Candidate> candidates;
-  for (const std::string& selection : algorithms_for(job, operation, bytes, problem)) {
+  for (const std::string& selection : selections) {
     Candidate candidate{selection,
                         selection == "native" || tuning::is_native_variant(selection) ? Path::native : Path::preloaded};
     if (!size.take(candidate)) {
@@ -573,12 +585,14 @@ std::vector<Row> measure_size(Job& job, Calls& calls, Operation operation, std::
       continue;
     }
     size.warm_up(candidate);
-    if (candidate.is_measured())
-      candidates.push_back(std::move(candidate));
-    else
-      problem(selection + " of " + name_of(operation) + " leaves messages of " + std::to_string(bytes) +
-              " bytes to MPI; left out.");
+    if (!candidate.is_measured()) {
+      together.left_to_mpi.push_back(selection);
+      continue;
+    }
+    together.has_any = together.has_any || candidate.path == Path::preloaded;
+    candidates.push_back(std::move(candidate));
   }
+  if (is_again && !together.has_any) return together;
   const int per_round = size.calls_per_round(candidates);
   const std::size_t count = candidates.size();
   Progression progression(count, limits_of(job.options));
@@ -599,11 +613,45 @@ std::vector<Row> measure_size(Job& job, Calls& calls, Operation operation, std::
     decide_together(
         progression, job, [&](std::size_t i) { return half_width_of(candidates[i].samples.turns); }, count);
   }
-  if (job.natives != nullptr) job.natives->use(operation.collective, "native");
-  std::vector<Row> rows;
   if (job.rank == 0)
     for (std::size_t i = 0; i < count; ++i)
-      rows.push_back(row_of(job, size, operation, bytes, candidates[i], candidates.front(), progression.stop_of(i)));
+      together.rows.push_back(
+          row_of(job, size, operation, bytes, candidates[i], candidates.front(), progression.stop_of(i)));
+  return together;
+}
+
+}  // namespace
+
+std::vector<Row> measure_size(Job& job, Calls& calls, Operation operation, std::size_t bytes,
+                              const std::function<void(const std::string&)>& problem,
+                              const std::function<void(double, const std::string&)>& step) {
+  Size size(job, calls, operation, bytes);
+  const std::vector<std::string> selections = algorithms_for(job, operation, bytes, problem);
+  std::vector<Row> rows;
+  // What papaya leaves to MPI may have found its memory taken by the others, or by those of smaller messages, which a
+  // job would not set up beside it: it is measured again, on another communicator, until that changes nothing.
+  std::vector<std::string> next = selections;
+  for (bool is_again = false;; is_again = true) {
+    Together together = measure_together(job, size, operation, bytes, next, is_again, problem, step);
+    const auto first = together.rows.begin() + (is_again && !together.rows.empty() ? 1 : 0);
+    std::move(first, together.rows.end(), std::back_inserter(rows));
+    const bool may_change = !is_again || together.has_any;
+    if (together.left_to_mpi.empty() || !may_change) {
+      for (const std::string& selection : together.left_to_mpi)
+        problem(selection + " of " + name_of(operation) + " leaves messages of " + std::to_string(bytes) +
+                " bytes to MPI; left out.");
+      break;
+    }
+    calls.renew();
+    next = std::move(together.left_to_mpi);
+    next.insert(next.begin(), "native");
+  }
+  if (job.natives != nullptr) job.natives->use(operation.collective, "native");
+  const auto place_of = [&](const Row& row) {
+    return std::find(selections.begin(), selections.end(), row.algorithm) - selections.begin();
+  };
+  std::stable_sort(rows.begin(), rows.end(),
+                   [&](const Row& one, const Row& other) { return place_of(one) < place_of(other); });
   return rows;
 }
 

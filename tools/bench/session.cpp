@@ -61,21 +61,25 @@ std::vector<Row> Session::measure_weak(Job& job, const Show& show) {
   return all;
 }
 
-void Session::measure_operations(Job& job, const Show& show, Result& result) {
+void Session::measure_operations(Job& job, const Show& show, const std::function<bool()>& goes_on, Result& result) {
   const Options& options = job.options;
   std::size_t steps = 0, done = 0;
   for (const auto& [collective, form] : options.operations)
     steps += collective == Collective::barrier ? 1 : options.sizes.size();
   const std::size_t largest = *std::max_element(options.sizes.begin(), options.sizes.end());
   const bool together = options.pattern == Pattern::none && options.mode != Mode::imbalanced;
+  const auto is_over = [&] {
+    return goes_on && done > 0 && quiet::share(rank_ == 0 && !goes_on() ? 1 : 0, world_) > 0;
+  };
+  bool is_cut = false;
   for (const Operation& operation : options.operations) {
+    if (is_cut) break;
     const bool barrier = operation.collective == Collective::barrier;
-    // One of its own, with which the memory of its algorithms goes.
-    MPI_Comm comm = MPI_COMM_NULL;
-    MPI_Comm_dup(world_, &comm);
-    Calls calls(operation, barrier ? 0 : largest, options.root, comm);
+    Calls calls(operation, barrier ? 0 : largest, options.root, world_);
     show.print(table_head(result, operation));
     for (const std::size_t bytes : barrier ? std::vector<std::size_t>{0} : options.sizes) {
+      is_cut = is_over();
+      if (is_cut) break;
       const auto step = [&](double share, const std::string& algorithm) {
         show.progress((static_cast<double>(done) + share) / static_cast<double>(steps),
                       fmt::format("{} {} {}", name_of(operation), short_bytes(bytes), algorithm));
@@ -92,11 +96,11 @@ void Session::measure_operations(Job& job, const Show& show, Result& result) {
       }
       ++done;
     }
-    MPI_Comm_free(&comm);
   }
 }
 
-Result Session::measure(const Options& options, const Replay& replay, const Show& show) {
+Result Session::measure(const Options& options, const Replay& replay, const Show& show,
+                        const std::function<bool()>& goes_on) {
   Job job{options, clock_, algorithms_, world_, rank_, ranks_, clock_.nodes(), core_each_, replay, 0};
   if (options.measures_natives && natives_ == nullptr) natives_ = std::make_unique<NativeVariants>(world_);
   if (options.measures_natives) job.natives = natives_.get();
@@ -133,7 +137,7 @@ Result Session::measure(const Options& options, const Replay& replay, const Show
 
   const Others others(clock_);
   if (options.weak) result.rows = measure_weak(job, show);
-  measure_operations(job, show, result);
+  measure_operations(job, show, goes_on, result);
   for (const Row& row : result.rows) result.skew_us = std::max(result.skew_us, row.skew_us);
   result.machine = *machine_;
   result.clock_error_us = clock_.error_us();

@@ -25,7 +25,9 @@ class Session {
   // Collective, as are measure() and agreed().
   explicit Session(MPI_Comm world);
 
-  Result measure(const Options& options, const Replay& replay, const Show& show);
+  // Rank 0 asks `goes_on`, where there is one, before each size but the first; sizes after a no have no rows.
+  Result measure(const Options& options, const Replay& replay, const Show& show,
+                 const std::function<bool()>& goes_on = nullptr);
   // What rank 0 has found out: a sentence, or nothing.
   std::string agreed(std::string problem) const;
 
@@ -39,7 +41,7 @@ class Session {
 
  private:
   std::vector<Row> measure_weak(Job& job, const Show& show);
-  void measure_operations(Job& job, const Show& show, Result& result);
+  void measure_operations(Job& job, const Show& show, const std::function<bool()>& goes_on, Result& result);
 
   MPI_Comm world_;
   CommonClock clock_;

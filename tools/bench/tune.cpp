@@ -64,15 +64,16 @@ class Tuning {
   std::size_t all_rows_ = 0;     // with those that were measured before
   std::size_t done_rows_ = 0;
   double overhead_ = usual_overhead;
+  bool has_measured_ = false;  // in this launch
   bool is_wrong_ = false;
   bool is_stored_ = true;
   TuneStore store_;  // rank 0
 };
 
-// Rank 0: what the budget leaves for each.
+// Rank 0: what the budget leaves for each. A launch measures something, however little time it has.
 double Tuning::seconds_a_row() const {
   const double left_s = options_.budget_s - elapsed_s();
-  if (left_s <= 0) return 0;
+  if (left_s <= 0 && has_measured_) return 0;
   return std::clamp(left_s / overhead_ / static_cast<double>(all_rows_ - done_rows_), least_s, most_s);
 }
 
@@ -81,7 +82,7 @@ void Tuning::measure(const TunePart& part, double seconds) {
   Replay replay;
   std::string problem;
   if (options.pattern == Pattern::replay) parse_replay(part.arrivals, session_.ranks(), replay, problem);
-  const std::size_t rows = rows_of(part, session_.nodes() == 1);
+  const double rows = static_cast<double>(rows_of(part, session_.nodes() == 1));
   Show show;
   show.print = [](const std::string&) {};
   show.warn = [&](const std::string& sentence) {
@@ -91,16 +92,20 @@ void Tuning::measure(const TunePart& part, double seconds) {
   };
   show.progress = [&](double share, const std::string& what) {
     if (is_first_)
-      progress_.show(
-          (static_cast<double>(done_rows_) + share * static_cast<double>(rows)) / static_cast<double>(all_rows_),
-          what + ", " + part.pattern);
+      progress_.show((static_cast<double>(done_rows_) + share * rows) / static_cast<double>(all_rows_),
+                     what + ", " + part.pattern);
   };
   show.pause = [] {};
   const double before_s = elapsed_s();
-  const Result result = session_.measure(options, replay, show);
-  done_rows_ += rows;
+  const Result result = session_.measure(options, replay, show, [&] { return elapsed_s() < options_.budget_s; });
   if (!is_first_) return;
-  overhead_ = std::max(1.0, (elapsed_s() - before_s) / (seconds * static_cast<double>(rows)));
+  TunePart measured = part;
+  measured.sizes.resize(static_cast<std::size_t>(
+      std::count_if(result.rows.begin(), result.rows.end(), [](const Row& row) { return row.algorithm == "native"; })));
+  const std::size_t done = rows_of(measured, session_.nodes() == 1);
+  done_rows_ += done;
+  has_measured_ = true;
+  overhead_ = std::max(1.0, (elapsed_s() - before_s) / (seconds * static_cast<double>(done)));
   progress_.clear();
   for (const Row& row : result.rows)
     if (is_wrong(row)) {
@@ -108,9 +113,9 @@ void Tuning::measure(const TunePart& part, double seconds) {
       print_error(fmt::format("{} of {} gave a wrong result at {} bytes; it is not chosen.", row.algorithm,
                               part.collective, row.bytes));
     }
-  is_stored_ = store_.add(part, json_text(result)) && is_stored_;
-  std::printf("%s: %zu size%s in %.0f s\n", part.name().c_str(), part.sizes.size(), part.sizes.size() == 1 ? "" : "s",
-              elapsed_s() - before_s);
+  is_stored_ = store_.add(measured, json_text(result)) && is_stored_;
+  const std::size_t sizes = measured.sizes.size();
+  std::printf("%s: %zu size%s in %.0f s\n", part.name().c_str(), sizes, sizes == 1 ? "" : "s", elapsed_s() - before_s);
   std::fflush(stdout);
 }
 
@@ -140,12 +145,13 @@ int Tuning::run() {
         problem.empty() &&
         store_.open(options_.output, {session_.ranks(), session_.nodes(), session_.cores(), Session::mpi_name()},
                     problem);
-    const auto is_done = [&](const TunePart& part) {
-      if (!store_.has(part)) return false;
-      done_rows_ += rows_of(part, session_.nodes() == 1);
-      return true;
-    };
-    if (is_open) std::erase_if(all, is_done);
+    for (TunePart& part : all) {
+      if (!is_open) break;
+      TunePart rest = store_.rest_of(part);
+      done_rows_ += rows_of(part, session_.nodes() == 1) - rows_of(rest, session_.nodes() == 1);
+      part = std::move(rest);
+    }
+    std::erase_if(all, [](const TunePart& part) { return part.sizes.empty(); });
     text = to_text(all);
   }
   problem = session_.agreed(problem);
