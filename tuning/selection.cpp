@@ -86,7 +86,13 @@ bool Selection::take(Collective collective, std::string_view text, const std::st
 }
 
 void Selection::take_text(std::string_view text, std::vector<std::string>& warnings) {
+  std::size_t problems = 0;
+  std::array<int, collective_count> line_of{};  // 0: none yet
   int line_number = 0;
+  const auto warn = [&](const std::string& problem) {
+    if (++problems > most_warnings) return;
+    warnings.push_back("PAPAYA_TUNING, line " + std::to_string(line_number) + ": " + problem + "; ignored.");
+  };
   while (!text.empty()) {
     const std::size_t end = text.find('\n');
     std::string_view line = text.substr(0, end);
@@ -94,16 +100,23 @@ void Selection::take_text(std::string_view text, std::vector<std::string>& warni
     ++line_number;
     line = trim(line.substr(0, line.find('#')));
     if (line.empty()) continue;
-    const std::string where = "PAPAYA_TUNING, line " + std::to_string(line_number);
     const std::size_t space = line.find_first_of(" \t");
     Collective collective{};
     if (space == line.npos || !collective_of(line.substr(0, space), collective)) {
-      warnings.push_back(
-          where + ": expected 'COLLECTIVE SELECTION', such as 'allreduce 0-4K:arrival_leader,4K-:native'; ignored.");
+      warn("expected JSON, or 'COLLECTIVE SELECTION', such as 'allreduce 0-4K:arrival_leader,4K-:native'");
       continue;
     }
-    take(collective, trim(line.substr(space)), where, Form::blocking, warnings);
+    std::string problem;
+    int& earlier = line_of[index_of(collective)];
+    if (earlier != 0)
+      warn(lower(name_of(collective)) + " has its selection from line " + std::to_string(earlier));
+    else if (select(collective, trim(line.substr(space)), problem))
+      earlier = line_number;
+    else
+      warn(problem);
   }
+  if (problems > most_warnings)
+    warnings.push_back("PAPAYA_TUNING: " + std::to_string(problems - most_warnings) + " more problems.");
 }
 
 Selection::Selection(Settings& settings, std::string_view tuning_text, std::vector<std::string>& warnings) {

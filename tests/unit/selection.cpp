@@ -292,6 +292,18 @@ TEST_CASE("a tuning file, and the environment above it") {
         Variable::scatter, Variable::reduce_scatter, Variable::reduce_scatter_block})
     settings.set(variable, "native");
   CHECK_FALSE(Selection(settings, text, warnings).replaces_anything());
+
+  warnings.clear();
+  const char* twice = "allreduce rong\nallreduce native\nMPI_Allreduce arrival_tree\n";
+  Settings defaults;
+  CHECK(Selection(defaults, twice, warnings).choose(Collective::allreduce, 8, four_ranks).reason == Reason::selected);
+  REQUIRE(warnings.size() == 2);
+  CHECK(warnings[1] == "PAPAYA_TUNING, line 3: allreduce has its selection from line 2; ignored.");
+  warnings.clear();
+  std::string prose;
+  for (int i = 0; i < 99; ++i) prose += "no tuning file\n";
+  const Selection none(defaults, prose, warnings);
+  CHECK(warnings.size() == most_warnings + 1);
 }
 
 TEST_CASE("old names of algorithms and parameters are understood, with one warning") {
