@@ -52,7 +52,7 @@ static inline int papaya_set_algorithm(const char* collective, const char* selec
 #if __has_include(<mpi.h>)
 #include <mpi.h>
 /* Where blocking calls of `collective` with messages of `bytes` on `comm` (of alltoall, allgather and
- * reduce_scatter_block: blocks) go now, * with a predefined operation: writes "arrival_leader:self_serve_bytes=16384"
+ * reduce_scatter_block: blocks) go now, with a predefined operation: writes "arrival_leader:self_serve_bytes=16384"
  * or, with the reason, "native: ..." into `text`, of `size` bytes; what does not fit is cut off. It may not hold for
  * the next call where PAPAYA_ADAPT tries something else in turn, or while an algorithm is not set up, which happens
  * after the first few calls. Local: it sends nothing and waits for nobody; no thread of the rank may be inside a

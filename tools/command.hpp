@@ -2,6 +2,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,11 @@ inline constexpr int exit_failed = 1;  // a check failed, nothing usable
 inline constexpr int exit_usage = 2;
 inline constexpr int exit_partial = 3;  // the data is incomplete
 inline constexpr int exit_version = 4;  // made by another version of papaya
+
+// Of an option that counts something. CLI::PositiveNumber answers with the range of a double.
+inline CLI::Range at_least_one() {
+  return {1, std::numeric_limits<int>::max()};
+}
 
 // Each adds its subcommand to `app`; when that is the one called, its outcome is left in `exit_code`, which
 // must outlive the parse.

@@ -116,7 +116,7 @@ void add_export(CLI::App& app, int& exit_code) {
   command->add_option("file", options->file, "Tuning file in JSON, whose rules with native name algorithms of MPI")
       ->required();
   command->add_option("--nodes", options->facts.nodes, "That communicators are on (default: 1)")
-      ->check(CLI::PositiveNumber)
+      ->check(at_least_one())
       ->type_name("N");
   command->add_flag("--oversubscribed", options->facts.oversubscribed, "There are more ranks than cores");
   const std::vector<std::string> classes(tuning::arrival_names.begin(), tuning::arrival_names.end());

@@ -157,11 +157,9 @@ CLI::Option* add_rules(CLI::App& command, CallOptions& options) {
   const std::vector<std::string> classes(tuning::arrival_names.begin(), tuning::arrival_names.end());
   const auto add = [&](CLI::Option* option) { option->needs(rules); };
   add(command.add_option("--ranks", options.ranks, "of the communicator (default: as many as cores)")
-          ->check(CLI::PositiveNumber)
+          ->check(at_least_one())
           ->type_name("N"));
-  add(command.add_option("--nodes", options.nodes, "they are on (default: 1)")
-          ->check(CLI::PositiveNumber)
-          ->type_name("N"));
+  add(command.add_option("--nodes", options.nodes, "they are on (default: 1)")->check(at_least_one())->type_name("N"));
   add(command.add_flag("--oversubscribed", options.oversubscribed, "there are more ranks than cores"));
   add(command.add_option("--arrivals", options.arrivals, "their pattern: balanced, persistent, ... (default: any)")
           ->check(CLI::IsMember(classes))

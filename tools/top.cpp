@@ -274,8 +274,8 @@ void add_top(CLI::App& app, int& exit_code) {
   command->add_option("-d,--interval", options->interval_s, "Seconds between two looks (2; with --prometheus 30)")
       ->check(CLI::Range(0.05, 86400.0));
   command->add_option("-n,--count", options->count, "Look so many times (default: until the job ends)")
-      ->check(CLI::PositiveNumber);
-  command->add_option("--rows", options->rows, "Most ranks to list (20)")->check(CLI::PositiveNumber);
+      ->check(at_least_one());
+  command->add_option("--rows", options->rows, "Most ranks to list (20)")->check(at_least_one());
   CLI::Option* const json = command->add_flag("--json", options->json, "Print a line of JSON for each look");
   CLI::Option* const stacks = command->add_flag("--stacks", options->stacks,
                                                 "Ask all ranks at each look for their call stacks, and show these");
