@@ -97,7 +97,7 @@ class TuningFile(unittest.TestCase):
                 wrong = {"version": 1, "rules": [{**rule, name: value}]}
                 self.assertFalse(conforms(wrong, self.SCHEMA, self.SCHEMA))
                 done = self.explain(json.dumps(wrong))
-                self.assertEqual((done.returncode, done.stderr.count("PAPAYA_TUNING, line 1, column")), (1, 1), done)
+                self.assertEqual((done.returncode, done.stderr.count("machine.json, line 1, column")), (1, 1), done)
         for wrong in ({"version": 2, "rules": []}, {"version": 1}, {"rules": []}, [], {"version": 1, "rules": [1]},
                       {"version": 1, "rules": [], "x": 1}):
             with self.subTest(wrong=wrong):
