@@ -26,6 +26,14 @@ std::string load(const std::string& path, std::string& problem) {
   return text;
 }
 
+void Problems::add(const std::string& place, const std::string& problem) {
+  if (++count_ <= most) warnings_.push_back("PAPAYA_TUNING, " + place + ": " + problem + ".");
+}
+
+void Problems::end() {
+  if (count_ > most) warnings_.push_back("PAPAYA_TUNING: " + std::to_string(count_ - most) + " more problems.");
+}
+
 std::string warning_naming(const std::string& path, const std::string& warning) {
   constexpr std::string_view variable = "PAPAYA_TUNING";
   return warning.starts_with(variable) ? path + warning.substr(variable.size()) : warning;

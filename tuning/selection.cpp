@@ -86,12 +86,11 @@ bool Selection::take(Collective collective, std::string_view text, const std::st
 }
 
 void Selection::take_text(std::string_view text, std::vector<std::string>& warnings) {
-  std::size_t problems = 0;
+  Problems problems(warnings);
   std::array<int, collective_count> line_of{};  // 0: none yet
   int line_number = 0;
   const auto warn = [&](const std::string& problem) {
-    if (++problems > most_warnings) return;
-    warnings.push_back("PAPAYA_TUNING, line " + std::to_string(line_number) + ": " + problem + "; ignored.");
+    problems.add("line " + std::to_string(line_number), problem + "; ignored");
   };
   while (!text.empty()) {
     const std::size_t end = text.find('\n');
@@ -115,8 +114,7 @@ void Selection::take_text(std::string_view text, std::vector<std::string>& warni
     else
       warn(problem);
   }
-  if (problems > most_warnings)
-    warnings.push_back("PAPAYA_TUNING: " + std::to_string(problems - most_warnings) + " more problems.");
+  problems.end();
 }
 
 Selection::Selection(Settings& settings, std::string_view tuning_text, std::vector<std::string>& warnings) {

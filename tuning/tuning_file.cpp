@@ -37,7 +37,7 @@ std::string did_you_mean(std::string_view word, std::span<const std::string_view
 
 class Reader {
  public:
-  Reader(std::string_view text, std::vector<std::string>& warnings) : text_(text), warnings_(warnings) {}
+  Reader(std::string_view text, std::vector<std::string>& warnings) : text_(text), problems_(warnings) {}
 
   TuningFile read();
 
@@ -74,11 +74,10 @@ class Reader {
   bool is_reached(const Value& object, Collective collective, const FileRule& row);
 
   std::string_view text_;
-  std::vector<std::string>& warnings_;
+  Problems problems_;
   TuningFile file_;
   std::size_t counted_ = 0;  // of the text, for line_of
   std::size_t line_ = 1;
-  std::size_t problems_ = 0;
   std::size_t at_ = 0;  // of the problem
   std::string problem_;
 };
@@ -90,10 +89,9 @@ const Member* find(const Value& object, std::string_view name) {
 }
 
 void Reader::warn(std::string_view effect) {
-  if (++problems_ > most_warnings) return;
   const json::Place place = json::place_of(text_, at_);
-  warnings_.push_back("PAPAYA_TUNING, line " + std::to_string(place.line) + ", column " + std::to_string(place.column) +
-                      ": " + problem_ + "; " + std::string(effect) + ".");
+  problems_.add("line " + std::to_string(place.line) + ", column " + std::to_string(place.column),
+                problem_ + "; " + std::string(effect));
 }
 
 std::size_t Reader::line_of(std::size_t at) {
@@ -390,8 +388,7 @@ TuningFile Reader::read() {
     return ignore(rules == nullptr ? root.at : rules->value.at, "the file has no list of rules");
   for (const Value& rule : rules->value.items)
     if (!take_rule(rule)) warn("the rule is ignored");
-  if (problems_ > most_warnings)
-    warnings_.push_back("PAPAYA_TUNING: " + std::to_string(problems_ - most_warnings) + " more problems.");
+  problems_.end();
   return std::move(file_);
 }
 

@@ -50,7 +50,6 @@ struct TuningFile {
 
 inline constexpr std::size_t most_rows = 4096;  // of a collective
 inline constexpr std::size_t most_sites = 64;
-inline constexpr std::size_t most_warnings = 16;
 
 // JSON. Problems become warnings.
 TuningFile read_tuning_file(std::string_view text, std::vector<std::string>& warnings);

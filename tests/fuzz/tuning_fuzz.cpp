@@ -88,7 +88,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const tuning::Selection second(settings[1], text, warnings[1]);
   check(warnings[0] == warnings[1], "two ranks are told different things");
   if (tuning::is_json(text)) {
-    check(warnings[0].size() <= tuning::most_warnings + 2, "too many warnings");
+    check(warnings[0].size() <= tuning::Problems::most + 2, "too many warnings");
     for (const std::string& warning : warnings[0])
       for (const char c : warning) check(static_cast<unsigned char>(c) >= ' ', "a warning is not a line");
   }

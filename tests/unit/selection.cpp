@@ -303,7 +303,7 @@ TEST_CASE("a tuning file, and the environment above it") {
   std::string prose;
   for (int i = 0; i < 99; ++i) prose += "no tuning file\n";
   const Selection none(defaults, prose, warnings);
-  CHECK(warnings.size() == most_warnings + 1);
+  CHECK(warnings.size() == Problems::most + 1);
 }
 
 TEST_CASE("old names of algorithms and parameters are understood, with one warning") {

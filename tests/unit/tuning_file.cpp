@@ -297,7 +297,7 @@ TEST_CASE("many problems are counted, not told one by one") {
   std::string rules = "1";
   for (int i = 0; i < 99; ++i) rules += ",1";
   const Taken taken = take(file_of(rules));
-  CHECK(taken.warnings.size() == most_warnings + 1);
+  CHECK(taken.warnings.size() == Problems::most + 1);
   CHECK(taken.warnings.back() == "PAPAYA_TUNING: 84 more problems.");
 }
 
