@@ -2,14 +2,17 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <mutex>
 #include <new>
 #include <set>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "base/log.hpp"
+#include "base/settings.hpp"
 #include "interpose/attention.hpp"
 #include "interpose/scratch.hpp"
 
@@ -40,19 +43,19 @@ void warn_of_others(MPI_Info info) {
   for (int i = 0; i < keys; ++i) {
     char key[MPI_MAX_INFO_KEY + 1] = "";
     if (PMPI_Info_get_nthkey(info, i, key) != MPI_SUCCESS || !std::string_view(key).starts_with("papaya_")) continue;
-    bool is_known = false;
-    for (std::size_t c = 0; c < collective_count && !is_known; ++c) {
-      const char* const known = key_of(static_cast<Collective>(c));
-      is_known = known != nullptr && std::string_view(known) == key;
-    }
+    std::vector<std::string_view> known;
+    for (std::size_t c = 0; c < collective_count; ++c)
+      if (const char* const one = key_of(static_cast<Collective>(c)); one != nullptr) known.emplace_back(one);
+    if (std::find(known.begin(), known.end(), key) != known.end()) continue;
+    const std::string_view near = nearest_name(key, known);
     static std::mutex mutex;
     static auto& warned = *new std::set<std::string>;
     const std::lock_guard lock(mutex);
-    if (!is_known && warned.insert(key).second)
-      log::warn(
-          fmt::format("Info key {} is unknown and without effect; there is papaya_allreduce, and one for each other "
-                      "collective that papaya replaces.",
-                      key));
+    if (warned.insert(key).second)
+      log::warn(fmt::format("Info key {} is unknown and without effect; {}", key,
+                            near.empty() ? "there is papaya_allreduce, and one for each other collective that papaya "
+                                           "replaces."
+                                         : fmt::format("did you mean {}?", near)));
   }
 }
 
