@@ -73,13 +73,14 @@ int papaya_flavour_explain(const char* collective, const void* comm, unsigned lo
       !process.active.load(std::memory_order_acquire) || !tuning::collective_of(collective, which))
     return 1;
   const MPI_Comm handle = *static_cast<const MPI_Comm*>(comm);
-  const Communicator* const state = handle == MPI_COMM_NULL ? nullptr : communicators::find_or_make(handle);
+  Communicator* const state = handle == MPI_COMM_NULL ? nullptr : communicators::find_or_make(handle);
   if (state == nullptr) return 1;
   // Of a predefined operation, with elements of one byte.
   const unsigned long blocks = which == Collective::allgatherv ? static_cast<unsigned long>(state->size) : 1;
   const CallShape call{.collective = which, .count = static_cast<std::int64_t>(bytes * blocks), .root = 0};
   const Signature signature{.element_bytes = 1, .operation = Signature::Operation::predefined, .commutative = true};
-  tuning::Choice choice = decide(process.job, *state, call, signature).choice;
+  const Decision decision = decide(process.job, *state, call, signature);
+  tuning::Choice choice = decision.choice;
   if (const trials::One* const trial = trials::find(*state, which, bytes); trial != nullptr && choice.automatic) {
     if (trial->candidates.size() > 1) {
       choice.rule = trial->candidates[trial->trial.in_use()];
@@ -87,6 +88,10 @@ int papaya_flavour_explain(const char* collective, const void* comm, unsigned lo
     } else {
       choice = decide(process.job, *state, call, signature, trial->learnt()).choice;
     }
+  }
+  if (choice.rule != nullptr) {
+    const Plan* const plan = state->plans.find(communicators::members_of(*state), *choice.rule, decision.bytes);
+    if (plan != nullptr && plan->failure != Reason::none) choice = {.reason = plan->failure};
   }
   const std::string answer = choice.rule != nullptr ? tuning::text_of_algorithm(*choice.rule)
                                                     : "native: " + std::string(name_of(choice.reason));

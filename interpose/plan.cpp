@@ -228,12 +228,17 @@ std::size_t capacity_of(const Members& members, const Descriptor& algorithm, std
 }
 
 Plan& Plans::plan_for(const Members& members, const tuning::Rule& rule, std::size_t bytes, Form form) {
+  if (Plan* const plan = find(members, rule, bytes); plan != nullptr) return *plan;
   const Descriptor& algorithm = *rule.algorithm;
-  const std::size_t capacity = capacity_of(members, algorithm, bytes);
-  for (Plan& plan : plans_)
-    if (plan.rule == &rule && plan.capacity == capacity) return plan;
   const bool through_host = form == Form::nonblocking || is_rooted(algorithm.collective) || !algorithm.serves_declines;
-  return plans_.emplace_back(rule, capacity, made_++, through_host);
+  return plans_.emplace_back(rule, capacity_of(members, algorithm, bytes), made_++, through_host);
+}
+
+Plan* Plans::find(const Members& members, const tuning::Rule& rule, std::size_t bytes) noexcept {
+  const std::size_t capacity = capacity_of(members, *rule.algorithm, bytes);
+  for (Plan& plan : plans_)
+    if (plan.rule == &rule && plan.capacity == capacity) return &plan;
+  return nullptr;
 }
 
 void Plans::give_back(const tuning::Rule& rule) noexcept {

@@ -96,6 +96,8 @@ class Plans {
  public:
   // The plan for calls of that rule and of up to that many bytes.
   Plan& plan_for(const Members& members, const tuning::Rule& rule, std::size_t bytes, Form form);
+  // Null: there is none yet.
+  Plan* find(const Members& members, const tuning::Rule& rule, std::size_t bytes) noexcept;
   auto begin() noexcept { return plans_.begin(); }
   auto end() noexcept { return plans_.end(); }
   auto begin() const noexcept { return plans_.begin(); }

@@ -227,6 +227,10 @@ class Bench(Launched):
         large = [algorithm for size, algorithm in rows if size == 1 << 18]
         self.assertEqual((large[0], large[-1], large.count("native")), ("native", "auto", 1))
         self.assertLessEqual({"rabenseifner", "ring", "straggler_rsa"}, set(large))
+        too_little = self.launch(2, "allreduce", "-m", "256K", "--algorithms", "ring", *SHORT,
+                                 env={"PAPAYA_SHM_LIMIT": "1M"})
+        self.assertEqual(too_little.stderr, "papaya bench: ring of allreduce leaves messages of 262144 bytes to MPI "
+                         "and is left out: PAPAYA_SHM_LIMIT or /dev/shm leaves too little memory.\n")
 
     def test_tune(self):
         """Measures under the launcher, goes on where it was, and takes what a run did."""

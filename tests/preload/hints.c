@@ -52,20 +52,26 @@ static void check_algorithm(MPI_Comm comm, const char* expected) {
   CHECK(strncmp(start, text, 7) == 0 && strlen(start) <= 7);
 }
 
+// All selections were native in MPI_Init, and a key or the program selects an algorithm.
+static void select_too_late(const char* way) {
+  MPI_Comm comm;
+  MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+  if (strcmp(way, "key") == 0)
+    set(comm, "papaya_allreduce", "arrival_tree");
+  else
+    CHECK(papaya_set_algorithm("allreduce", "arrival_tree") == 0);
+  sum(comm, 5);
+  check_algorithm(comm, "native: all selections were native in MPI_Init");
+  MPI_Comm_free(&comm);
+}
+
 int main(int argc, char** argv) {
   is_native = argc > 1 && strcmp(argv[1], "native") == 0;
   int rank;
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   if (argc > 1 && !is_native) {
-    MPI_Comm comm;
-    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
-    if (strcmp(argv[1], "key") == 0)
-      set(comm, "papaya_allreduce", "arrival_tree");
-    else
-      CHECK(papaya_set_algorithm("allreduce", "arrival_tree") == 0);
-    sum(comm, 5);
-    MPI_Comm_free(&comm);
+    select_too_late(argv[1]);
     const int code = finish();
     MPI_Finalize();
     return code;

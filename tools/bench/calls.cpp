@@ -7,6 +7,7 @@
 #include <cstring>
 #include <numeric>
 #include <stdexcept>
+#include <string_view>
 
 namespace papaya::bench {
 
@@ -76,10 +77,21 @@ bool block_is(const std::byte* block, std::size_t bytes, std::uint64_t filled, s
 
 Switch::Switch()
     : select_(reinterpret_cast<decltype(select_)>(dlsym(RTLD_DEFAULT, "papaya_select"))),
-      replaced_(reinterpret_cast<decltype(replaced_)>(dlsym(RTLD_DEFAULT, "papaya_replaced"))) {}
+      replaced_(reinterpret_cast<decltype(replaced_)>(dlsym(RTLD_DEFAULT, "papaya_replaced"))),
+      explain_(reinterpret_cast<decltype(explain_)>(dlsym(RTLD_DEFAULT, "papaya_explain"))) {}
 
 bool Switch::to(Collective collective, const std::string& selection) const {
   return select_ != nullptr && select_(name_of(Operation{selected_with(collective)}).c_str(), selection.c_str()) == 0;
+}
+
+std::string Switch::why_native(Collective collective, MPI_Comm comm, std::size_t bytes) const {
+  constexpr std::string_view native = "native: ";
+  char text[160] = "";
+  if (explain_ == nullptr ||
+      explain_(name_of(Operation{selected_with(collective)}).c_str(), &comm, bytes, text, sizeof text) != 0 ||
+      !std::string_view(text).starts_with(native))
+    return "";
+  return text + native.size();
 }
 
 std::uint64_t Switch::replaced(Collective collective) const {

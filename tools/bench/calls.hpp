@@ -23,6 +23,8 @@ class Switch {
  public:
   Switch();
   bool is_there() const noexcept { return select_ != nullptr; }
+  // Why papaya leaves calls on `comm` with what they are switched to to MPI: "" where it does not know. Local.
+  std::string why_native(Collective collective, MPI_Comm comm, std::size_t bytes) const;
   bool counts_replaced() const noexcept { return replaced_ != nullptr; }
   bool to(Collective collective, const std::string& selection) const;
   // Calls of this process that an algorithm of papaya has served.
@@ -31,6 +33,7 @@ class Switch {
  private:
   int (*select_)(const char* collective, const char* selection);
   unsigned long (*replaced_)(const char* collective);
+  int (*explain_)(const char* collective, const void* comm, unsigned long bytes, char* text, unsigned long size);
 };
 
 // A row each: enumerator, name of the blocking and of the nonblocking function.
@@ -77,6 +80,9 @@ class Calls {
   void start(Path path);
   bool test(Path path);  // is it complete?
   void wait(Path path);
+  std::string why_native(const Switch& algorithms) const {
+    return algorithms.why_native(operation_.collective, comm_, bytes_);
+  }
   // A call that nobody leaves before all have come: across nodes what ranks may leave early is set up there.
   void meet(Path path) { functions_[static_cast<int>(path)].barrier(comm_); }
   // Is the whole result right? After fill(call) and run; `touched` says which number touch was called with

@@ -153,6 +153,7 @@ class Size {
     ++rounds_;
   }
 
+  std::string why_native() const { return calls_.why_native(job_.algorithms); }
   double alpha_us() const { return alpha_us_; }
   double skew_us() const { return skew_us_; }
 
@@ -566,7 +567,8 @@ namespace {
 // Algorithms that were measured together.
 struct Together {
   std::vector<Row> rows;                 // rank 0: native's first
-  std::vector<std::string> left_to_mpi;  // papaya gave all of their calls to MPI
+  std::vector<std::string> left_to_mpi;  // papaya gave all of their calls to MPI,
+  std::vector<std::string> why;          // for these reasons; empty where they are not known
   bool has_any = false;                  // of those that papaya runs
 };
 
@@ -587,6 +589,7 @@ Together measure_together(Job& job, Size& size, Operation operation, std::size_t
     size.warm_up(candidate);
     if (!candidate.is_measured()) {
       together.left_to_mpi.push_back(selection);
+      together.why.push_back(size.why_native());
       continue;
     }
     together.has_any = together.has_any || candidate.path == Path::preloaded;
@@ -637,9 +640,9 @@ std::vector<Row> measure_size(Job& job, Calls& calls, Operation operation, std::
     std::move(first, together.rows.end(), std::back_inserter(rows));
     const bool may_change = !is_again || together.has_any;
     if (together.left_to_mpi.empty() || !may_change) {
-      for (const std::string& selection : together.left_to_mpi)
-        problem(selection + " of " + name_of(operation) + " leaves messages of " + std::to_string(bytes) +
-                " bytes to MPI; left out.");
+      for (std::size_t i = 0; i < together.left_to_mpi.size(); ++i)
+        problem(together.left_to_mpi[i] + " of " + name_of(operation) + " leaves messages of " + std::to_string(bytes) +
+                " bytes to MPI and is left out" + (together.why[i].empty() ? "." : ": " + together.why[i] + "."));
       break;
     }
     calls.renew();

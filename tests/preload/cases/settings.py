@@ -50,7 +50,7 @@ class Settings(Preload):
                   if (row["collective"], row["algorithm"]) == ("MPI_Allreduce", "native")]
         self.assertEqual(native, ["native selected by the user"])
         self.assertEqual(len(job.complaints()), 5, job.err)
-        self.assertIn("Info key papaya_allreduc is unknown", job.complaints()[2])
+        self.assertIn("Info key papaya_allreduc is unknown and without effect; did you mean papaya_allreduce?", job.complaints()[2])
         self.assertIn("papaya_set_algorithm(allreduce, arrival_three): ", job.complaints()[3])
         self.assertIn("papaya_set_algorithm: the selection is a null pointer", job.complaints()[4])
         self.assertIn("papaya_allreduce and its like differ between the ranks", job.complaints()[0])
